@@ -11,7 +11,7 @@ import (
 // would never be released. So a round with a long history continues in another execution of its
 // workflow, which hosts do not notice.
 
-// BarrierResumption is the state of a round that continues as new.
+// BarrierResumption is a round's state when it continues as new.
 type BarrierResumption struct {
 	Round barrier.State `json:"round"`
 	// Hosts lists the hosts that have sent something, in the order of their first messages.

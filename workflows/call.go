@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// call starts an activity of a host.
+// call starts a host's activity.
 func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
 	return future[O]{workflow.ExecuteActivity(ctx, hostapi.Name(a), in)}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// localTries runs a task on a local queue. Its host answers each try of a reservation with answer.
-// It reports for each try of Reserve and Release whether it was part of a workflow task.
+// localTries runs a task on a local queue. Its host answers each reservation try with answer. It
+// reports for each try of Reserve and Release whether it was part of a workflow task.
 func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bool, env *testsuite.TestWorkflowEnvironment) {
 	tries = map[string][]bool{}
 	note := func(ctx context.Context, name string) int {
@@ -106,7 +106,7 @@ func TestARunBeginsAfterOthers(t *testing.T) {
 	assert.Equal(t, int32(1), launched.Load())
 }
 
-// A run is skipped as soon as one of the earlier runs has not ended as the spec requires.
+// A run is skipped as soon as an earlier run did not finish as the spec requires.
 func TestARunIsSkipped(t *testing.T) {
 	w, launched := afterWorld(t, map[string]spec.RunEnd{"open": "", "bad": spec.EndedBadly})
 	err := w.start(t, spec.RunSpec{After: []spec.After{{Run: "open"}, {Run: "bad"}}}, nil)

@@ -74,7 +74,7 @@ func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) 
 	return w.GetWorkflowError()
 }
 
-// next returns the resumption of a run that continued as new.
+// next returns a continued run's resumption.
 func next(t *testing.T, err error) *workflows.Resumption {
 	t.Helper()
 	var again *workflow.ContinueAsNewError
@@ -331,7 +331,7 @@ func TestInGroups(t *testing.T) {
 }
 
 // Histories of released versions must replay, because a run may live for months and meet several
-// versions of this code. `make record` records the histories of a new version.
+// versions of this code. `make record` records a new version's histories.
 func TestReplay(t *testing.T) {
 	types := map[string]any{
 		spec.WorkflowType:        workflows.ClusterRun,

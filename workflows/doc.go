@@ -1,10 +1,10 @@
 // Package workflows contains clusterrun's workflows. ClusterRun carries out one run, TaskGroup runs
-// a large run's tasks on one host, Shared keeps a value for the hosts of a large run, Fleet tracks
-// a queue's hosts, and Barrier carries out one round of a barrier.
+// a large run's tasks on one host, Shared keeps a value for a large run's hosts, Fleet tracks a
+// queue's hosts, and Barrier carries out one barrier round.
 //
-// The package makes no decisions. It passes a run's events to the pure machine of package lifecycle
-// and carries out the actions that the machine returns. It starts and cancels activities, sets
-// timers and answers updates. Fleet does the same for package fleet, and Barrier for package
+// The package does not decide anything. It passes a run's events to the pure machine of package
+// lifecycle and carries out the actions that the machine returns. It starts and cancels activities,
+// sets timers and answers updates. Fleet does the same for package fleet, and Barrier for package
 // barrier.
 //
 //	            ┌────────── update, cancellation, timer, activity ended
@@ -139,7 +139,7 @@
 // # Search attributes
 //
 // A workflow task that sets an attribute unknown to the namespace fails forever, and only the
-// server knows its attributes. So the starter starts a run with all attributes that the server
+// server can list its attributes. So the starter starts a run with all attributes that the server
 // accepts, and the run sets only those. If another client started the run without attributes, the
 // run queries the server once, in a local activity, and sets all attributes that the namespace
 // defines. A server drops empty attributes, so ClusterRunVerdict and ClusterRunHost start as

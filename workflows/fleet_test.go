@@ -32,7 +32,7 @@ type fleetWorld struct {
 	ends map[string]chan error
 	// told holds the answers to runs, by workflow ID.
 	told map[string][]fleet.Answer
-	// full holds the runs that get no further signals, by workflow ID.
+	// full holds the runs that do not get further signals, by workflow ID.
 	full map[string]bool
 }
 

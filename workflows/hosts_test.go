@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// activities implements the hosts of a test, by the names of [hostapi.Host].
+// activities implements a test's hosts, by the names in [hostapi.Host].
 type activities map[string]any
 
 // succeed implements hosts on which everything succeeds immediately.
@@ -87,7 +87,7 @@ func hostOf(ctx context.Context) string {
 	return "a"
 }
 
-// reserved is the answer of a host that accepts some tasks.
+// reserved is a host's answer when it accepts some tasks.
 func reserved(host string, tasks int) hostapi.ReserveOutput {
 	out := hostapi.ReserveOutput{Host: host, Instance: "i", Witness: &spec.HostService{Host: host}}
 	for i := range tasks {
@@ -122,7 +122,7 @@ func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, convert
 	return workflows.ClusterRun
 }
 
-// hearEnds delivers the groups' signals to the runs of a test.
+// hearEnds delivers the groups' signals to a test's runs.
 func hearEnds(env *testsuite.TestWorkflowEnvironment) {
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
 		Return(func(_, _, _, name string, ends any) error {

@@ -57,8 +57,8 @@ func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err er
 	return err
 }
 
-// senders returns the queues of the hosts that may send a notice: the run's first host, and then
-// any host.
+// senders returns the queues of hosts that may send a notice: the run's first host, and then any
+// host.
 func (n *notifier) senders() []string {
 	var queues []string
 	for _, h := range n.hosts {

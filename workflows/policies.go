@@ -246,7 +246,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 	})
 }
 
-// notifying is for Notify. others reports whether more hosts can be asked.
+// notifying is for Notify. others reports whether more hosts can be tried.
 func notifying(ctx workflow.Context, queue string, others bool) workflow.Context {
 	o := workflow.ActivityOptions{
 		TaskQueue:              queue,

@@ -60,7 +60,7 @@ type Resumption struct {
 	Former []HeldHost `json:"former,omitempty"`
 	// Queued is the time of the first request to the fleet.
 	Queued time.Time `json:"queued,omitzero"`
-	// Bounds holds the generation's short and long lease bounds, or nil if it has none.
+	// Bounds holds the generation's short and long lease bounds, if any.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	// Addresses maps task names to addresses.
 	Addresses map[string]string `json:"addresses,omitempty"`

@@ -26,8 +26,8 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 	return nil
 }
 
-// install installs the handler of an update. An update is refused immediately if it is not
-// possible, and otherwise answered once it has reached the hosts.
+// install installs an update's handler. An update is refused immediately if it is not possible, and
+// otherwise answered once it has reached the hosts.
 func (r *clusterRun) install(ctx workflow.Context, u lifecycle.Update) error {
 	handle := func(ctx workflow.Context, input converter.RawValue) (any, error) {
 		r.requests++
@@ -64,7 +64,7 @@ func (r *clusterRun) install(ctx workflow.Context, u lifecycle.Update) error {
 	})
 }
 
-// decodeFrom returns a function that stores the input of an update.
+// decodeFrom returns a function that stores an update's input.
 func decodeFrom(input converter.RawValue) func(any) error {
 	return func(v any) error {
 		p := input.Payload()

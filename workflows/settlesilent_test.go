@@ -146,7 +146,7 @@ func TestASilentHostThatAnswersKeepsItsTasks(t *testing.T) {
 	assert.Equal(t, map[string]int{"worker-0": 1, "worker-1": 1, "worker-2": 1}, offers, "before they are offered again")
 }
 
-// A run with a silent host ends once nothing lives on the host. It does not send the host its
+// A run with a silent host finishes once nothing lives on the host. It does not send the host its
 // release, which would go to an open poll of the host, and take as long as a release may.
 func TestTheEndWaitsForASilentHostOnlyABit(t *testing.T) {
 	for reaches, ends := range map[bool]time.Duration{true: 10*time.Second + passed, false: beats + 20*time.Second} {

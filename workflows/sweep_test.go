@@ -28,7 +28,7 @@ type sweepWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t    *testing.T
 	spec sweep.Spec
-	// fails holds the values of n with which a trial fails.
+	// fails holds the values of n that make a trial fail.
 	fails map[string]bool
 
 	mu         sync.Mutex
@@ -128,7 +128,7 @@ func TestSweepRunsAtMostSoMany(t *testing.T) {
 	}
 }
 
-// A trial on a queue of hosts does not wait for a host forever, unless its spec requires it.
+// A trial on a host queue does not wait for a host forever, unless its spec requires it.
 func TestTrialsGiveUpTheirHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		queue  string
@@ -235,8 +235,8 @@ func TestSweepStartsHeldTrials(t *testing.T) {
 	assert.ElementsMatch(t, []string{"default-test-workflow-id.1", "default-test-workflow-id.2"}, w.started)
 }
 
-// A sweep waits for earlier runs itself, so that it has no open trials meanwhile. If one does not
-// end as required, the sweep is skipped without failed trials.
+// A sweep waits for earlier runs itself, so that no trials are open during that time. If one does
+// not end as required, the sweep is skipped without failed trials.
 func TestSweepAfterAnotherRun(t *testing.T) {
 	for end, want := range map[spec.RunEnd]spec.Verdict{spec.EndedWell: spec.VerdictSucceeded, spec.EndedBadly: spec.VerdictSkipped} {
 		w := newSweep(t, "n=0..2", sweep.Rules{AtMost: 2})

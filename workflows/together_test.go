@@ -267,7 +267,7 @@ func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	assert.Equal(t, []*spec.Stopping{nil, nil, cleared, cleared}, w.reserved)
 }
 
-// On many hosts, the spec and the cluster of a run are not part of each host's input.
+// On many hosts, the run's spec and cluster are not part of each host's input.
 func TestManyHostsShareWhatTheyReceive(t *testing.T) {
 	for _, c := range []struct {
 		hosts, environment int

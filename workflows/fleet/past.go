@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Ended reports how a run ended, or was restarted, on its hosts. It is sent when the run leaves
-// the hosts or asks for new ones.
+// Ended reports how a run finished, or was restarted, on its hosts. It is sent when the run leaves
+// the hosts or requests new ones.
 type Ended struct {
 	// Failures lists the failures by host.
 	Failures []HostFailure `json:"failures,omitempty"`
@@ -36,26 +36,26 @@ const (
 	EndStopped   = "stopped" // for another host's failure, or on request
 )
 
-// Day summarizes how runs ended on a host on one day.
+// Day summarizes how runs finished on a host on one day.
 type Day struct {
 	// Date is in UTC, such as 2026-11-26.
 	Date string `json:"date"`
 	Ends []Ends `json:"ends"`
 }
 
-// Ends counts the runs that ended, or were restarted, in one way.
+// Ends counts the runs that finished, or were restarted, in one way.
 type Ends struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
 }
 
 // Suspicion reports that several runs have failed on a host in the same way within a day, while
-// most hosts had no such failure.
+// most hosts did not see such a failure.
 type Suspicion struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
-	// Since is the time of the first of these failures. The suspicion expires at Until unless
-	// more failures follow, or a user uncordons the host.
+	// Since is the first such failure's time. The suspicion expires at Until unless more failures
+	// follow, or a user uncordons the host.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }
@@ -65,7 +65,7 @@ func (s Suspicion) String() string {
 	return fmt.Sprintf("%d runs have failed there by %s within a day, and none on most other hosts", s.Runs, s.Kind)
 }
 
-// past records how runs ended on a fleet's hosts.
+// past records how runs finished on a fleet's hosts.
 type past struct {
 	// Hosts is sorted by name. Recent holds the last day's failures that their hosts may have
 	// caused, the oldest first.
@@ -97,15 +97,15 @@ type suspected struct {
 const (
 	// suspectRuns is the number of failed runs within suspectWithin that makes a host suspected.
 	suspectRuns, suspectWithin = 3, 24 * time.Hour
-	// maxDays limits the days of all hosts together, and maxDaysOfHost the days of one host,
-	// because a state must fit into a payload. maxRecent limits the recent failures, and
-	// maxFailures the failures of a run.
+	// maxDays limits all hosts' days together, and maxDaysOfHost a single host's days, because a
+	// state must fit into a payload. maxRecent limits the recent failures, and maxFailures a run's
+	// failures.
 	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
 	// maxKinds limits the kinds of a day.
 	maxKinds = 8
 )
 
-// isOfHost reports whether a host may be to blame for a failure of this kind.
+// isOfHost reports whether a host may be to blame for this kind of failure.
 func isOfHost(kind string) bool {
 	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG") || strings.HasPrefix(kind, "Xid ")
 }
@@ -115,7 +115,7 @@ func (p *past) expired(now time.Time) bool {
 	return len(p.Recent) > 0 && now.Sub(p.Recent[0].At) >= suspectWithin
 }
 
-// noteEnds records how a run ended on its hosts. hosts lists all of them.
+// noteEnds records how a run finished on its hosts. hosts lists all of them.
 func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
 	failures := e.Failures[:min(len(e.Failures), maxFailures)]
 	for _, f := range failures {
@@ -143,7 +143,7 @@ func (p *past) index(host string) (int, bool) {
 	return slices.BinarySearchFunc(p.Hosts, host, func(h PastHost, name string) int { return cmp.Compare(h.Name, name) })
 }
 
-// count records how a run ended on a host.
+// count records how a run finished on a host.
 func (p *past) count(host, kind string, now time.Time) {
 	at, known := p.index(host)
 	if !known {

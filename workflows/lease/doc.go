@@ -1,12 +1,13 @@
 // Package lease decides how long a process lives on a host that may be cut off, and when the run
 // may start its task elsewhere. It is pure, without a clock or I/O. [Holder] is for the process's
-// host, [Witness] for each host that it asks, and [Loss] for the run. The run chooses at most
-// [MaxWitnesses] witnesses among a generation's hosts when it places the generation. A witness
-// asks the other witnesses.
+// host, [Witness] for each of its witnesses, and [Loss] for the run. The run chooses at most
+// [MaxWitnesses] witnesses among a generation's hosts when it places the generation. A witness asks
+// the other witnesses.
 //
 // # The rules
 //
-// A process has a lease, which expires with SIGKILL. Its host extends it in two ways:
+// A process runs under a lease, and is killed with SIGKILL when it expires. Its host extends it in
+// two ways:
 //
 //  1. The server answers a heartbeat of the very attempt that holds the task. The lease then
 //     expires the short bound after the heartbeat was sent. A host without contact sends the
@@ -29,9 +30,9 @@
 // Suppose that a process is still alive. Its lease comes from rule 1 or rule 2.
 //
 // Rule 1: the heartbeat was sent before the server recorded it, and the server does not record
-// heartbeats of a closed attempt. So it was sent before the time in 4, and the lease has expired
-// by the host's clock. Neither the route of the heartbeat or its answer matters, nor its
-// duration, because the lease counts from the time of sending.
+// heartbeats of a closed attempt. So it was sent before the time in 4, and the lease has expired by
+// the host's clock. The heartbeat's route and duration do not matter, nor its answer's, because the
+// lease counts from the time of sending.
 //
 // Rule 2: the witness of 5 was asked, since all of a generation's witnesses are, and answered
 // afterwards, thus after the time from which the lease counts. Its last such answer came before
@@ -56,10 +57,10 @@
 //     the host and one percent on the witness.
 //   - Returning hosts: a host that accepts an offer has contact, and its new offer is not covered
 //     by any promise. A host that returns later gets the answer that its attempt is gone.
-//   - A network split in two: only one half contains the server. The other half lacks the answer
-//     of a witness in the first, and stops after the short bound. If neither half contains the
-//     server, both stop, since each lacks the other's answer. If all witnesses are in one half,
-//     only the other half stops. If that other half contains the server, no witness can promise,
+//   - A network split in two: only one half contains the server. The other half lacks the answer of
+//     a witness in the first, and stops after the short bound. If neither half contains the server,
+//     both stop, since each lacks the other's answer. If all witnesses are in one half, only the
+//     half without witnesses stops. If that other half contains the server, no witness can promise,
 //     and the run gives the first half up after the long bound. So witnesses are spread.
 //   - A witness that dies while the server is away: all other hosts lack its answer, and stop
 //     after the short bound. Any host that is not a witness may die without this effect.
@@ -67,8 +68,7 @@
 //     the task, and gives neither answer.
 //   - No host reaches the server: no host can promise, because promises are made in an activity.
 //     All processes live up to the long bound, and the run waits as long.
-//   - The server itself is down: its timers do not run. When it is back, it offers the tasks
-//     again.
+//   - The server itself is down: its timers do not run. When it is back, it repeats the offers.
 //
 // A host that lost power is given up Passed after its last heartbeat, if one witness has contact
 // and has not vouched for it lately.

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/scripts"
 )
 
-// TestScripts runs testdata/scripts, which list the events of a task on host a. The run's other
-// hosts are b and c. `go test -run Scripts -rewrite` rewrites the answers.
+// TestScripts runs testdata/scripts, which list a task's events on host a. The run's other hosts
+// are b and c. `go test -run Scripts -rewrite` rewrites the answers.
 //
 // The directive run consists of the lines
 //

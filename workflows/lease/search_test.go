@@ -34,7 +34,7 @@ type message struct {
 type world struct {
 	now             int64
 	answered, until int64 // of the holder
-	offer           int64 // the offer under which the host holds the task
+	offer           int64 // the offer that the host accepted for the task
 	beat, ask       message
 	said, denied    [2]int64 // by witness; -1 is never
 	began           [2]int64
@@ -75,7 +75,7 @@ func begin() world {
 
 func (w world) alive() bool { return w.now < w.until+kill }
 
-// holder, witness and loss return the machines of a state, and set stores them.
+// holder, witness and loss return a state's machines, and set stores them.
 func (w world) holder() *Holder {
 	return &Holder{bounds: small, answered: w.answered * tick, until: w.until * tick}
 }
@@ -207,7 +207,7 @@ func (s *search) asked(w world, canExtend bool, add func(func(*world))) {
 	}
 }
 
-// server adds the steps of the server and the run.
+// server adds the server's and the run's steps.
 func (s *search) server(w world, add func(func(*world))) {
 	offer := func(x *world, l *Loss) {
 		x.setLoss(l)

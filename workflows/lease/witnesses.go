@@ -1,7 +1,7 @@
 package lease
 
-// MaxWitnesses limits the hosts of a generation that extend the leases of other hosts. All of them
-// must agree, so each must be alive, and more witnesses would save fewer processes.
+// MaxWitnesses limits how many of a generation's hosts extend other hosts' leases. All of them must
+// agree, so each must be alive, and more witnesses would save fewer processes.
 const MaxWitnesses = 7
 
 // IsWitness reports whether the ith host of a generation is a witness. Witnesses are spread over

@@ -38,7 +38,7 @@ type StopPlacing struct{}
 // it soon.
 type Capture struct {
 	Tasks []string
-	// For is the cause of the stop or restart that follows.
+	// For is the following stop's or restart's cause.
 	For spec.Cause
 	// Again is the delay after which the hosts capture again.
 	Again time.Duration
@@ -77,7 +77,7 @@ const (
 	TimerMaxRunTime Timer = "max-run-time"
 	// TimerTogether is the grace of a stop together.
 	TimerTogether Timer = "stop-together"
-	// TimerNotice is the deadline of a notice.
+	// TimerNotice is a notice's deadline.
 	TimerNotice Timer = "notice"
 	// TimerErrorGrace limits the wait for the end of the task that made its peer fail.
 	TimerErrorGrace Timer = "error-grace"
@@ -95,8 +95,8 @@ type StopTimer struct{ Timer Timer }
 // Release releases every host. No tasks are running.
 type Release struct{}
 
-// Finish ends the run with this result, which may omit tasks. Restarts counts all processes except
-// each task's first.
+// Finish finishes the run with this result, which may omit tasks. Restarts counts all processes
+// except each task's first.
 type Finish struct {
 	Result   spec.RunResult
 	Restarts int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// agenda holds the actions of the current step, and the running timers.
+// agenda holds the current step's actions and the running timers.
 type agenda struct {
 	todo   []Action
 	timers []Timer

@@ -33,7 +33,7 @@
 //
 // A task is live from its [Launch] to its [TaskEnded]. During that time its host may start any
 // number of processes; only [Released] reports the replaced ones to the machine. A later launch of
-// the same task (`clusterrun start`) has a higher number, and events of an earlier launch are
+// the same task (`clusterrun start`) gets a higher number, and events of earlier launches are
 // ignored.
 //
 // A run with a long history continues in another execution of its workflow, with a [State] of its
@@ -77,8 +77,8 @@
 //     end; a task that an operator stops does not count as a straggler.
 //   - An error in the first request counts as the requesting task's failure, at that moment, as if
 //     its program had reported it. The exit code is the process's if it failed on its own, and
-//     otherwise 1. An operator's error belongs to no task and has exit code 1. An error listed in
-//     clean_errors is a reason rather than a failure.
+//     otherwise 1. An operator's error does not belong to a task; its exit code is 1. An error
+//     listed in clean_errors is a reason rather than a failure.
 //   - Until the grace is over the stop can be cleared, with its error. Tasks that ended in the
 //     grace are judged at that point. The chief's end starts its grace, a failure stops the
 //     remaining tasks or restarts the group, and tasks that their hosts would have restarted are

@@ -190,7 +190,7 @@ func (w *world) event() Event {
 	}
 }
 
-// update returns an event of a random update, valid or not.
+// update returns a random update's event, valid or not.
 func (w *world) update() Event {
 	input, err := json.Marshal(map[string]any{
 		"task": w.task(), "tasks": w.tasks(), "signal": "SIGUSR1", "within": "2s", "key": "k", "host": "a",
@@ -536,7 +536,7 @@ func (w *world) checkStatus() {
 	}
 }
 
-// finish ends the run in the shortest way, and checks the verdict.
+// finish finishes the run in the shortest way, and checks the verdict.
 func (w *world) finish() {
 	w.step(Cancel{})
 	for _, name := range w.machine.Live() {

@@ -11,7 +11,7 @@ import (
 type Notify struct {
 	// Number counts the run's notices, from 1.
 	Number int
-	// Result is the result of an ended run, or nil if the run hangs.
+	// Result is a finished run's result, or nil if the run hangs.
 	Result *spec.RunResult
 	// Silent are the silent tasks, and Findings compares their stacks.
 	Silent   []string

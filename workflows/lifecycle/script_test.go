@@ -451,7 +451,7 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 	return lifecycle.TaskEnded{Task: task, Generation: generation, Launch: launch, Host: host, Exit: &e, Await: await}, nil
 }
 
-// resume stands for the end of one execution of the workflow and the start of the next.
+// resume stands for the end of one workflow execution and the start of the next.
 type resume struct{ lifecycle.Begin }
 
 func (s *script) resumed(e lifecycle.Event) bool {

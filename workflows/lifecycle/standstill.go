@@ -36,7 +36,7 @@ func (s *standstill) given(most *int) *spec.Standstill {
 	return &spec.Standstill{Restarts: s.Restarts, LastStep: s.Furthest}
 }
 
-// standsStill adds the generation that root ended, and reports whether the run gives up. root may
+// standsStill adds the generation that root stopped, and reports whether the run gives up. root may
 // be nil.
 func (m *Machine) standsStill(root *spec.Failure) bool {
 	if !m.group.cause.ByItself() {

@@ -22,7 +22,7 @@ type Attribute struct {
 
 // Attributes returns a run's initial search attributes, in the order of [spec.Attributes]. The run
 // updates them. If a namespace does not have them, lists use the memo and the results of runs
-// instead. host is the only host that can have the tasks, or empty if unknown.
+// instead. host is the only host that can hold the tasks, or empty if unknown.
 func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 	full := s.WithDefaults()
 	keyword := func(name, value string) Attribute {

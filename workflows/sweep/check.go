@@ -34,10 +34,10 @@ func StateNamed(word string) State {
 	return Failed
 }
 
-// Resumption is the initial state of an execution of a sweep, if it is not the first.
+// Resumption is a sweep execution's initial state, unless it is the first.
 type Resumption struct {
 	Machine Snapshot `json:"machine"`
-	// Open lists the trials that earlier executions started and that had not ended.
+	// Open lists the unfinished trials that earlier executions started.
 	Open []Open `json:"open,omitempty"`
 	// Held lists the trials to start first.
 	Held []int `json:"held,omitempty"`

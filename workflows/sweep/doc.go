@@ -11,9 +11,9 @@
 //	Begin, Ended, Stop, Retry, Cancel ──► Machine ──► Start, Cancel, Finish
 //
 // It starts trials in order, up to a limit at a time. Once more trials have failed than the sweep
-// tolerates, it starts no more, and running trials finish. A trial that was stopped on request
-// has not failed. Failed trials can be put back into the queue. Trials that were lost with their
-// host are put back up to two times.
+// tolerates, it does not start another, and running trials finish. A trial that was stopped on
+// request has not failed. Failed trials can be put back into the queue. Trials that were lost with
+// their host are put back up to two times.
 //
 // The state of all trials is a run-length encoded string in a [Snapshot], which a sweep keeps
 // when its workflow continues as new. All functions are pure, so that workflow code can call

@@ -47,7 +47,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// StateOfResult returns the state of an ended trial. A trial without a result has failed.
+// StateOfResult returns an ended trial's state. A trial without a result has failed.
 func StateOfResult(r *spec.RunResult) State {
 	switch {
 	case r == nil:
@@ -58,7 +58,7 @@ func StateOfResult(r *spec.RunResult) State {
 	return StateOf(r.Verdict)
 }
 
-// StateOf returns the state of a trial that ended with verdict v.
+// StateOf returns a trial's state for verdict v.
 func StateOf(v spec.Verdict) State {
 	switch v {
 	case spec.VerdictSucceeded:
@@ -78,7 +78,7 @@ type Machine struct {
 	next int
 	// started maps each running trial to its start time.
 	started map[int]time.Time
-	// took is the total duration of the timed trials that have ended.
+	// took is the total duration of finished timed trials.
 	took  time.Duration
 	timed int
 	// lost counts the hosts that each trial was lost with.
@@ -131,7 +131,7 @@ func (Start) action()     {}
 func (Interrupt) action() {}
 func (Finish) action()    {}
 
-// New returns the machine of a sweep with the given number of trials.
+// New returns a sweep's machine for the given number of trials.
 func New(trials int, rules Rules) *Machine {
 	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, lost: map[int]int{}}
 	for i := range m.states {
@@ -191,8 +191,8 @@ func (e Ended) step(m *Machine) []Action {
 // maxLost limits how many hosts a trial may be lost with, because it may be the cause.
 const maxLost = 3
 
-// unlessLost returns an ended trial's state. A trial that was lost with its host becomes pending
-// again.
+// unlessLost returns an ended trial's state. A trial that was lost with its host returns to
+// pending.
 func (m *Machine) unlessLost(trial int, state State) State {
 	if state != Lost {
 		return state
@@ -295,7 +295,7 @@ func (m *Machine) State(trial int) State { return m.states[trial] }
 // listed limits the lists in a status.
 const listed = 1000
 
-// Status returns the state of all trials.
+// Status returns all trials' states.
 func (m *Machine) Status(now time.Time) *spec.SweepStatus {
 	return &spec.SweepStatus{
 		Trials: len(m.states), Pending: m.counts[Pending], Running: m.counts[Running],
@@ -337,7 +337,7 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	return rest / time.Duration(len(m.started))
 }
 
-// Verdict returns the verdict of a sweep. A trial that was stopped or skipped on request is not a
+// Verdict returns a sweep's verdict. A trial that was stopped or skipped on request is not a
 // failure, unless the whole sweep was cancelled, or no trial has succeeded.
 func (m *Machine) Verdict() spec.Verdict {
 	switch {
@@ -365,7 +365,7 @@ type Snapshot struct {
 	Lost map[int]int `json:"lost,omitempty"`
 }
 
-// Snapshot returns the state of an unfinished sweep.
+// Snapshot returns an unfinished sweep's state.
 func (m *Machine) Snapshot() Snapshot {
 	return Snapshot{States: textOf(m.states), Started: m.started, Took: m.took, Timed: m.timed, Lost: m.lost}
 }
@@ -388,7 +388,7 @@ func textOf(states []State) string {
 // Len returns the number of trials.
 func (m *Machine) Len() int { return len(m.states) }
 
-// Resume returns the machine of a sweep with state s.
+// Resume returns a sweep's machine with state s.
 func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	m := New(0, rules)
 	m.counts = map[State]int{}
@@ -415,8 +415,8 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	return m, nil
 }
 
-// Again returns the state of an ended sweep with its unsuccessful trials queued again, and the
-// number of those trials. states is as in [Snapshot].
+// Again returns an ended sweep's state with its unsuccessful trials queued again, and their number.
+// states is as in [Snapshot].
 func Again(states string) (Snapshot, int, error) {
 	m, err := Resume(Snapshot{States: states}, Rules{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// axis lists the values of one parameter of a product.
+// axis lists one parameter's values.
 type axis struct {
 	items []item
 	count int

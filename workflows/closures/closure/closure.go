@@ -6,7 +6,7 @@ import "encoding/json"
 type Closure struct {
 	// ID counts a queue's closures from 1, in the order they were scheduled.
 	ID uint64 `json:"id,omitempty"`
-	// Function is the name under which tasks have registered it.
+	// Function is its registered name.
 	Function string `json:"function"`
 	// Args and Kwargs are a JSON array and a JSON object. In them, an object with the single key
 	// [ResourceKey] stands for what the executing task has built of that per-worker resource.
@@ -20,8 +20,7 @@ type Closure struct {
 	Task string `json:"task,omitempty"`
 }
 
-// Size returns the size of the closure's arguments and names, in bytes, for [MaxQueueBytes] and
-// [MaxBatchBytes].
+// Size returns the size of arguments and names, in bytes, for [MaxQueueBytes] and [MaxBatchBytes].
 func (c *Closure) Size() int {
 	return len(c.Function) + len(c.Args) + len(c.Kwargs) + len(c.Task)
 }
@@ -29,7 +28,7 @@ func (c *Closure) Size() int {
 // Limits of closures.
 const (
 	// MaxLosses limits the processes that may exit during calls of a closure; one more makes it
-	// fail. It does not apply to closures of a certain task. TensorFlow has no limit.
+	// fail. It does not apply to closures of a certain task. TensorFlow does not limit it.
 	MaxLosses = 10
 	// MaxQueueBytes limits the total size of a queue's closures. A full queue makes schedule wait.
 	MaxQueueBytes = 1536 << 10
@@ -51,7 +50,7 @@ const (
 	// are kept.
 	MaxError     = 8 << 10
 	MaxTraceback = 16 << 10
-	// MaxErrorArgs limits the arguments of an exception, as JSON.
+	// MaxErrorArgs limits an exception's arguments, as JSON.
 	MaxErrorArgs = 1 << 10
 )
 

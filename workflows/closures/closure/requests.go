@@ -19,7 +19,7 @@ func TaskQueue(queueID string) string { return queueID + "/calls" }
 // worker is killed just as the server hands it a task. The default is 10 seconds.
 const TaskTimeout = 2 * time.Second
 
-// QueueInput is the input of the workflow [QueueType].
+// QueueInput is the [QueueType] workflow's input.
 type QueueInput struct {
 	// Run is the run, with its first execution.
 	Run spec.RunRef `json:"run"`
@@ -31,9 +31,8 @@ type QueueInput struct {
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
-// NewQueueInput returns the input for the queue of a run with spec s. run must identify the first
-// execution. env looks up a variable of the caller. The spec's variables take precedence, as in
-// tasks.
+// NewQueueInput returns the queue's input for a run with spec s. run must identify the first
+// execution. env looks up a caller's variable. The spec's variables take precedence, as in tasks.
 //
 // If a variable is invalid, NewQueueInput returns an error along with an input that is valid
 // without it.
@@ -85,7 +84,7 @@ type (
 	ScheduleAnswer struct {
 		// First is the ID of the first closure. The remaining IDs follow without a gap.
 		First uint64 `json:"first"`
-		// Room is the number of closures that may still be queued.
+		// Room is how many closures may still be queued.
 		Room int `json:"room"`
 		// Raised is the queue's error, which this request has taken after all calls were over. The
 		// request's closures are cancelled, except for those that had already ended: a request
@@ -109,10 +108,10 @@ type (
 		Done   bool   `json:"done"`
 		Raised *Error `json:"raised,omitempty"`
 	}
-	// TakeRequest is the input of [UpdateTake]. It waits for outcomes of the client's closures.
+	// TakeRequest is the input of [UpdateTake]. It waits for the client's outcomes.
 	TakeRequest struct {
 		Client string `json:"client"`
-		// After is the number of outcomes that the client has received. The queue drops them.
+		// After counts the outcomes that the client has received. The queue drops them.
 		After uint64 `json:"after"`
 	}
 	// TakeAnswer lists outcomes in the order that the closures ended.

@@ -18,7 +18,7 @@ const (
 	forEver = 10 * 365 * 24 * time.Hour
 	// batchSilence is the heartbeat timeout of a batch. A silent host counts as lost after it.
 	batchSilence = 10 * time.Second
-	// checkSilence is the heartbeat timeout of the check whether the run has ended.
+	// checkSilence is the heartbeat timeout of the check whether the run has finished.
 	checkSilence = 30 * time.Second
 	// hostGoneAfter limits how long a certain host may take to accept a batch.
 	hostGoneAfter = 30 * time.Second
@@ -27,8 +27,8 @@ const (
 )
 
 // batch starts a batch's activity, and passes the result to the machine. The server gives a lost
-// host's batch to another host, any number of times. The result of a cancelled batch reports the
-// state of its closures.
+// host's batch to another host, any number of times. A cancelled batch's result reports the state
+// of its closures.
 func (q *queue) batch(ctx workflow.Context, b *rules.Batch) {
 	in := q.machine.Input(b)
 	in.Run = q.in.Run

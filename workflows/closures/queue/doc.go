@@ -1,4 +1,4 @@
-// Package queue implements the workflow ClosureQueue, the queue of a run's closures.
+// Package queue implements the workflow ClosureQueue, a run's closure queue.
 //
 //	coordinators ──updates──► Workflow ──► rules.Queue
 //	hosts ───────serving───►     │    ◄── actions

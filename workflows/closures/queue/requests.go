@@ -25,8 +25,8 @@ func (q *queue) register(ctx workflow.Context) error {
 	)
 }
 
-// update installs the handler of a request that may take any time to answer. A queue that
-// continues as new drops it, and the client sends it again.
+// update installs the handler for a request that may take any time to answer. A queue that
+// continues as new drops it, and the client resends it.
 func update[Q interface{ Validate() error }, A any](ctx workflow.Context, q *queue, name, description string, do func(Q) *rules.Call[A]) error {
 	handle := func(ctx workflow.Context, r Q) (A, error) {
 		q.machine.Now(workflow.Now(ctx))

@@ -52,7 +52,7 @@ func (q *queueTest) serve(after time.Duration, host string) {
 	}, after)
 }
 
-// asked is the outcome of an update.
+// asked is an update's outcome.
 type asked struct {
 	accepted bool
 	refused  error
@@ -73,7 +73,7 @@ func (q *queueTest) ask(after time.Duration, name string, request any) *asked {
 	return a
 }
 
-// run executes everything, and then ends the run.
+// run executes everything, and then finishes the run.
 func (q *queueTest) run() {
 	q.t.Helper()
 	q.RegisterDelayedCallback(func() {
@@ -106,7 +106,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
 }
 
-// After the run has ended, waiting requests are refused with the reason.
+// After the run has finished, waiting requests are refused with the reason.
 func TestWaitingRequestsEndWithTheRun(t *testing.T) {
 	q := newQueueTest(t)
 	q.ask(time.Second, closure.UpdateSchedule, schedules("f"))
@@ -223,7 +223,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	require.NoError(t, w.GetWorkflowError())
 }
 
-// queueOf runs the queue of a run that ends after a second.
+// queueOf runs the queue for a run that finishes after a second.
 func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite

@@ -111,8 +111,7 @@ func (q *Queue) drop(c *Client, after uint64) error {
 	return nil
 }
 
-// await makes a request wait for outcomes. An older request of the same client is answered with
-// none.
+// await makes a request wait for outcomes. The same client's older request gets an empty answer.
 func (q *Queue) await(t *take) {
 	q.takes = slices.DeleteFunc(q.takes, func(older *take) bool {
 		if older.client == t.client {

@@ -108,7 +108,7 @@ func (s *script) ends(r closure.BatchResult) {
 	s.carryOut()
 }
 
-// fails reports that the host of the oldest running batch is lost.
+// fails reports that the oldest running batch's host is lost.
 func (s *script) fails() {
 	s.t.Helper()
 	b := s.running[0]
@@ -134,7 +134,7 @@ func (s *script) all() {
 	}
 }
 
-// ids returns the closures of the running batches.
+// ids returns the running batches' closures.
 func (s *script) ids() (all [][]uint64) {
 	for _, b := range s.running {
 		var one []uint64
@@ -175,7 +175,7 @@ func unavailable(id uint64, task string) closure.Outcome {
 
 func outcomes(o ...closure.Outcome) closure.BatchResult { return closure.BatchResult{Outcomes: o} }
 
-// done returns the answer of an answered request.
+// done returns the answer to a request.
 func done[A any](t *testing.T, c *Call[A]) A {
 	t.Helper()
 	require.True(t, c.Ready())

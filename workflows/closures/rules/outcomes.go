@@ -155,7 +155,7 @@ func (q *Queue) lost(it *Item, o closure.Outcome) {
 		it.ID, it.Function, plural.Of(it.Losses, "process", "processes"), o.Task), o.Task)
 }
 
-// giveUp ends a closure with an error.
+// giveUp completes a closure with an error.
 func (q *Queue) giveUp(it *Item, message, task string) {
 	e := &closure.Error{Kind: closure.ErrQuarantined, Message: message, Closure: it.ID, Task: task}
 	q.finish(it, closure.Outcome{Kind: closure.OutcomeError, Error: e, Task: task})

@@ -125,7 +125,7 @@ func TestClosuresOfAPool(t *testing.T) {
 	assert.True(t, done(t, s.join()).Done, "and their errors are nobody else's")
 }
 
-// CC-62: a closure is called again after the loss of its process, and given up after too many.
+// CC-62: a closure is called again after its process's loss, and given up after too many.
 func TestAClosureThatKillsIsGivenUp(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
@@ -190,8 +190,8 @@ func TestAScheduleWaitsForRoom(t *testing.T) {
 	assert.Equal(t, "no", done(t, large).Raised.Message)
 }
 
-// Batches start with one closure, and grow as long as calls are short. A host that returns
-// closures is busy with a long call.
+// Batches start with one closure, and grow while calls are short. A host that returns closures is
+// busy with a long call.
 func TestBatchesGrowWhileCallsAreShort(t *testing.T) {
 	s := newScript(t, 10_000)
 	s.serve("a", "worker-0", "worker-1")
@@ -355,7 +355,7 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	assert.Equal(t, define[1:], s.State.Resources)
 }
 
-// When the run has ended, all waiting requests are refused.
+// When the run has finished, all waiting requests are refused.
 func TestTheRunEnds(t *testing.T) {
 	s := newScript(t, 1)
 	s.schedule("f", 1)

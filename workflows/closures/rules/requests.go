@@ -30,7 +30,7 @@ func refused[A any](err error) *Call[A] { return &Call[A]{ready: true, err: err}
 type request struct {
 	client *Client
 	number uint64
-	// left lists the closures of a schedule that did not fit yet.
+	// left lists a schedule's closures that did not fit yet.
 	schedule *Call[closure.ScheduleAnswer]
 	first    uint64
 	left     []*Item

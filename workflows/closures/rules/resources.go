@@ -19,7 +19,7 @@ func (q *Queue) define(resources []closure.Resource) {
 	}
 }
 
-// release drops resources after the last closure that uses them has ended.
+// release drops resources after the last closure that uses them has completed.
 func (q *Queue) release(ids []uint64) {
 	q.Leaving = append(q.Leaving, ids...)
 	q.sweep()
