@@ -7,7 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// EndedOf returns how a run ended on its hosts: the root causes of its end and of its restarts.
+// EndedOf returns how a run finished on its hosts, with the root causes of its end and its
+// restarts.
 func EndedOf(r *spec.RunResult) *Ended {
 	e := &Ended{Kind: EndStopped}
 	if r.Verdict == spec.VerdictSucceeded {

@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// Event is an event of a fleet.
+// Event is a fleet's event.
 type Event interface{ event() }
 
 // Joined reports that a host worker has joined, or rejoined, and what runs hold on it.
@@ -19,7 +19,7 @@ type Silent struct {
 	Now      time.Time `json:"-"`
 }
 
-// Left reports that a host worker has shut down normally, with no processes left.
+// Left reports that a host worker has shut down normally, without any processes left.
 type Left struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
@@ -67,16 +67,16 @@ type Asked struct {
 	Now  time.Time `json:"-"`
 }
 
-// Placed reports that all hosts of a grant have accepted their tasks.
+// Placed reports that all of a grant's hosts have accepted their tasks.
 type Placed struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
 	Now        time.Time `json:"-"`
 }
 
-// Refused reports that a host of a grant has refused its tasks, and that the remaining hosts have
-// released theirs. The whole grant is returned, and the run waits for its next try and keeps its
-// age.
+// Refused reports that one of a grant's hosts has refused its tasks, and that the remaining hosts
+// have released theirs. The whole grant is returned, and the run waits for its next try and keeps
+// its age.
 type Refused struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
@@ -86,13 +86,13 @@ type Refused struct {
 	Now        time.Time `json:"-"`
 }
 
-// Freed reports that a run no longer holds anything on a host. An empty Host means that the run
-// has ended: it neither holds nor waits for anything. If Host is set, a grant that is not placed
-// is kept because it is newer.
+// Freed reports that a run no longer holds anything on a host. An empty Host means that the run has
+// finished, and neither holds nor waits for anything. If Host is set, a grant that is not placed is
+// kept because it is newer.
 type Freed struct {
 	Run  Run    `json:"run"`
 	Host string `json:"host,omitempty"`
-	// Ended reports how the run ended.
+	// Ended reports how the run finished.
 	Ended *Ended    `json:"ended,omitempty"`
 	Now   time.Time `json:"-"`
 }
@@ -128,8 +128,8 @@ type Grant struct {
 	Refusal string  `json:"refusal,omitempty"`
 }
 
-// Move asks a run to leave a draining host by the deadline, if there is one. A group leaves with
-// its next generation.
+// Move requests that a run leave a draining host by the deadline, if any. A group leaves with its
+// next generation.
 type Move struct {
 	Run      Run       `json:"run"`
 	Host     string    `json:"host"`
@@ -137,8 +137,8 @@ type Move struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Return asks a waiting run to release what its earlier generations hold, with a [Freed] for each
-// host. Otherwise, two runs could wait for each other forever.
+// Return requests that a waiting run release what its earlier generations hold, with a [Freed] for
+// each host. Otherwise, two runs could wait for each other forever.
 type Return struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`

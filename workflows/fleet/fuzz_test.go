@@ -193,8 +193,8 @@ func (f *fuzzed) run() {
 	f.finish()
 }
 
-// finish makes all hosts ready and ends all runs one after another. All waiting runs must then get
-// their turn.
+// finish makes all hosts ready and finishes all runs one after another. All waiting runs must then
+// get their turn.
 func (f *fuzzed) finish() {
 	f.now = f.now.Add(time.Hour)
 	for _, h := range f.hosts {
@@ -529,7 +529,7 @@ func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 	}
 }
 
-// checkAnyEnd ends some of the runs in any order, and checks that the head can start with r if it
+// checkAnyEnd finishes some runs in any order, and checks that the head can start with r if it
 // could without r.
 func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 	ends := map[*run]time.Time{}

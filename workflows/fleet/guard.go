@@ -8,7 +8,7 @@ import (
 // guard reserves capacity on a host for waiting runs that come first.
 type guard struct {
 	on bool
-	// until is the earliest start of any of them, or zero if unknown.
+	// until is their earliest start, or zero if unknown.
 	until time.Time
 	// rest is the capacity that none of them can use, and listed holds GPUs that they request by
 	// name.
@@ -50,7 +50,7 @@ func (p *planner) protect(r *run) {
 type use struct {
 	room
 	alone bool
-	// contested reports whether it includes GPUs that the other run requests by name.
+	// contested reports whether it includes GPUs that the guarding run requests by name.
 	contested bool
 	end       int64 // in nanoseconds
 }
@@ -111,8 +111,8 @@ func (r *run) after(end int64, h *host, uses []use) room {
 	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
-// restOf returns the capacity of a host that a run does not need at its turn or, if its turn is
-// unknown, at any time.
+// restOf returns the host capacity that a run does not need at its turn or, if its turn is unknown,
+// at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
 		if r.Demand.Exclusive {

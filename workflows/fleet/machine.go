@@ -9,18 +9,17 @@ import (
 )
 
 // Machine decides which run gets capacity, and when. It keeps the queue of pending runs, and the
-// grants. Its planner finds places on the hosts of its roster. A Machine is not safe for
-// concurrent use.
+// grants. Its planner finds places on its roster's hosts. A Machine is not safe for concurrent use.
 type Machine struct {
 	planner
 	past past
-	// runs is only for look-ups, because ranging over a map has no fixed order.
+	// runs is only for look-ups, because map order is random.
 	runs map[Run]*run
 	met  int
 	// waiting holds the pending runs in order. granted holds the runs with grants that are not
 	// placed yet.
 	waiting, granted []*run
-	// settled is the time from which the fleet expects no more hosts.
+	// settled is when the fleet stops expecting more hosts.
 	settled  time.Time
 	settings Settings
 	// looks counts the searches for preemptible runs.
@@ -49,15 +48,15 @@ type run struct {
 	// Terms come from its latest demand. Leaving is its notice.
 	Terms   terms   `json:"terms,omitzero"`
 	Leaving leaving `json:"leaving,omitzero"`
-	// Enough is the time at which enough hosts became free for an elastic run that waits for
-	// more. It is zero while too few are free.
+	// Enough is when enough hosts became free for an elastic run that waits for more. It is zero
+	// while too few are free.
 	Enough time.Time `json:"enough,omitzero"`
 
 	// shape is derived from the demand.
 	shape shape
 	class *class
 	over  bool // it needs more slots than its class has, which is allowed
-	// held lists the hosts on which the run holds something, by name.
+	// held lists the hosts where the run holds something, by name.
 	held []*host
 	// last reports whether the run is refused unless it is granted immediately.
 	last bool
@@ -84,12 +83,12 @@ type refusal struct {
 }
 
 const (
-	// maxRefusals limits the hosts that a run avoids. A host is avoided for firstRefusal, and
-	// twice as long with each refusal of the run, up to lastRefusal, unless it rejoins before: a
-	// disk may be full for a second, or for a day.
+	// maxRefusals limits the hosts that a run avoids. A host is avoided for firstRefusal, and twice
+	// as long each time it refuses the run, up to lastRefusal, unless it rejoins before. A disk may
+	// be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is the time after the last join during which the fleet expects more hosts.
+	// settling is how long after the last join the fleet expects more hosts.
 	settling = 30 * time.Second
 	// maxWaiting limits the queue.
 	maxWaiting = 5000
@@ -158,7 +157,7 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
-// dropRefusals drops refusals, so that the hosts may be asked again.
+// dropRefusals drops refusals, so that the hosts may be tried again.
 func (r *run) dropRefusals(over func(refusal) bool) {
 	r.Refusals = slices.DeleteFunc(r.Refusals, over)
 }

@@ -30,17 +30,17 @@ type HostLeaseInput struct {
 // the heartbeats of any two hosts in a large one.
 const minBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
-// HeartbeatInterval returns a host's heartbeat interval in a fleet of the given size. A host is
-// silent after three missed heartbeats. All hosts together send at most 40 heartbeats per second,
-// because they go to one workflow, and the server writes its changes one after another.
+// HeartbeatInterval returns the heartbeat interval in a fleet with the given number of hosts. A
+// host is silent after three missed heartbeats. All hosts together send at most 40 heartbeats per
+// second, because they go to one workflow, and the server writes its changes one after another.
 func HeartbeatInterval(hosts int) time.Duration { return max(minBeat, time.Duration(hosts)*eachBeat) }
 
-// CheckInput names runs that may have ended without a message to their fleet.
+// CheckInput names runs that may have finished without a message to their fleet.
 type CheckInput struct {
 	Runs []Run `json:"runs"`
 }
 
-// CheckOutput lists the runs that have ended.
+// CheckOutput lists the finished runs.
 type CheckOutput struct {
 	Ended []Run `json:"ended"`
 }

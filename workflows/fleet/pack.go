@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// packAbove is the number of hosts and runs above which a state is packed, because a server
-// terminates a workflow that passes on more than 2 MiB. maxUnpacked limits its unpacked bytes.
+// A state with more than packAbove hosts and runs is packed, because a server terminates a workflow
+// that passes on more than 2 MiB. maxUnpacked limits its unpacked bytes.
 const packAbove, maxUnpacked = 200, 128 << 20
 
 // Pack returns the state, compressed if it is large.

@@ -95,7 +95,7 @@ type suspected struct {
 }
 
 const (
-	// suspectRuns is the number of failed runs within suspectWithin that makes a host suspected.
+	// A host is suspected after suspectRuns failed runs within suspectWithin.
 	suspectRuns, suspectWithin = 3, 24 * time.Hour
 	// maxDays limits all hosts' days together, and maxDaysOfHost a single host's days, because a
 	// state must fit into a payload. maxRecent limits the recent failures, and maxFailures a run's
@@ -219,8 +219,8 @@ func (p *past) suspect(now time.Time) {
 	slices.SortFunc(p.suspected, func(a, b suspected) int { return cmp.Compare(a.host, b.host) })
 }
 
-// othersHadNone reports whether most hosts had no failure of f's kind, counting hosts other than
-// f's on which runs have ended since yesterday.
+// othersHadNone reports whether most hosts did not see f's kind of failure. It counts hosts other
+// than f's where runs have finished since yesterday.
 func (p *past) othersHadNone(f RecentFailure, now time.Time) bool {
 	yesterday := now.Add(-suspectWithin).UTC().Format(time.DateOnly)
 	others, had := 0, 0

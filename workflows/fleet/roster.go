@@ -81,12 +81,12 @@ func (ro *roster) checkKnown(name string) error {
 	return errors.New(UnknownHost(name, ro.names()))
 }
 
-// UnknownHost explains that a queue with these hosts does not have the named one.
+// UnknownHost explains that the named host is not among a queue's hosts.
 func UnknownHost(name string, there []string) string {
 	return fmt.Sprintf("no host %q in this queue%s", name, whoIsThere(there))
 }
 
-// cordonOf returns the cordon of a returning host.
+// cordonOf returns a returning host's cordon.
 func (ro *roster) cordonOf(name string) cordon {
 	i := slices.IndexFunc(ro.cordons, func(n named) bool { return n.Name == name })
 	if i < 0 {

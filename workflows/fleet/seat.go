@@ -11,7 +11,7 @@ type seat struct {
 	number int // in name order
 	room       // what is left
 	from   room
-	// fits is the number of all tasks that would fit on the host.
+	// fits is how many tasks would fit on the host in total.
 	fits int
 	lax  bool // see class
 	// prefer is the host's position among the run's preferred hosts.

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Settings are the rules of a queue that users set.
+// Settings are a queue's user-defined rules.
 type Settings struct {
 	Preempt Preempting `json:"preempt,omitempty"`
 	// LongestNotice limits the time between a preemption notice and the stop. 0 means that each
@@ -32,7 +32,7 @@ const (
 // AllSickHosts lists the values of [SickHosts].
 var AllSickHosts = []string{string(ReportSickHosts), string(CordonSickHosts)}
 
-// Preempting determines whether runs may preempt others.
+// Preempting determines whether runs may preempt each other.
 type Preempting string
 
 // The values of [Preempting]. Empty means PreemptNever.

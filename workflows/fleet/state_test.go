@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The state of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2 MiB,
-// the limit of a payload.
+// The state for 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays under 2 MiB, the payload
+// limit.
 func TestStateFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	m, now := New(), time.Unix(1_800_000_000, 123_000_000)

@@ -38,8 +38,8 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 // Waiting returns the number of waiting runs.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
-// Unplaced returns runs that may have ended without a message, limited to most: granted runs that
-// have not reported their placement, and the first runs of the queue.
+// Unplaced returns at most most runs that may have finished without a message. These are granted
+// runs that have not reported their placement, and the queue's first runs.
 func (m *Machine) Unplaced(most int) []Run {
 	var list []Run
 	for _, r := range slices.Concat(m.granted, m.waiting) {

@@ -6,8 +6,8 @@
 //
 // # The rules
 //
-// A process runs under a lease, and is killed with SIGKILL when it expires. Its host extends it in
-// two ways:
+// A process runs under a lease, and is killed with SIGKILL when the lease expires. Its host extends
+// it in two ways:
 //
 //  1. The server answers a heartbeat of the very attempt that holds the task. The lease then
 //     expires the short bound after the heartbeat was sent. A host without contact sends the

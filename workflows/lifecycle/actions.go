@@ -40,7 +40,7 @@ type Capture struct {
 	Tasks []string
 	// For is the following stop's or restart's cause.
 	For spec.Cause
-	// Again is the delay after which the hosts capture again.
+	// Again is the delay before the hosts repeat the capture.
 	Again time.Duration
 }
 

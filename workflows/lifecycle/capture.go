@@ -15,17 +15,17 @@ const (
 	againLater = 2 * time.Second
 )
 
-// captured is the result of a capture of stacks.
+// captured is a stack capture's result.
 type captured struct {
 	Stacks  map[string]string   `json:"stacks,omitempty"`   // the files, by task
 	Latest  *stacktree.Findings `json:"findings,omitempty"` // nil if nothing was captured
 	FoundIn int                 `json:"found_in,omitempty"` // the generation
 }
 
-// Findings returns the findings of the last capture of stacks, or nil.
+// Findings returns the last stack capture's findings, or nil.
 func (c *captured) Findings() *stacktree.Findings { return c.Latest }
 
-// keep records the capture of a generation.
+// keep records a generation's capture.
 func (c *captured) keep(files map[string]string, found *stacktree.Findings, generation int) {
 	if c.Stacks == nil {
 		c.Stacks = map[string]string{}
@@ -35,7 +35,7 @@ func (c *captured) keep(files map[string]string, found *stacktree.Findings, gene
 	c.Latest, c.FoundIn = found, generation
 }
 
-// captureFirst captures the stacks of all live tasks and then stops them with cause why, because a
+// captureFirst captures all live tasks' stacks and then stops them with cause why, because a
 // process's stacks are lost once it is gone. [Captured] always follows soon.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
@@ -77,8 +77,8 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// whyStop returns the cause of a stop: the cause of the capture that it follows, even if a later
-// event hastened it, and otherwise why.
+// whyStop returns a stop's cause. That is the cause of the preceding capture, even if a later event
+// hastened the stop, and otherwise why.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
 		return m.capturedFor

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Event is an event of a run.
+// Event is a run's event.
 type Event interface {
 	// apply changes the machine. [Machine.Check] has accepted the event.
 	apply(m *Machine)
@@ -18,8 +18,8 @@ type Event interface {
 type Begin struct {
 	// Elapsed is the run time of earlier generations.
 	Elapsed time.Duration
-	// Tasks is the number of the spec's tasks in the generation, from rank 0. 0 means all. An
-	// elastic run has fewer tasks on fewer hosts.
+	// Tasks is the generation's number of spec tasks, from rank 0. 0 means all. An elastic run has
+	// fewer tasks on fewer hosts.
 	Tasks int
 }
 
@@ -50,8 +50,8 @@ type TaskEnded struct {
 	Exit *spec.Exit `json:"exit,omitempty"`
 	// GivenUp reports whether the run gave the host up because it did not return.
 	GivenUp bool `json:"given_up,omitempty"`
-	// Await reports whether a task that has lost its peer stops the others only after error_grace.
-	// Older runs did not wait.
+	// Await reports whether a task that has lost its peer stops the remaining tasks only after
+	// error_grace. Older runs did not wait.
 	Await bool `json:"-"`
 }
 
@@ -69,7 +69,7 @@ type Cancel struct{ Reason string }
 
 func (e Cancel) apply(m *Machine) { m.cancel(e.Reason) }
 
-// Silent reports that all tasks of a generation on a host are silent.
+// Silent reports that all of a generation's tasks on a host are silent.
 type Silent struct{ spec.SilentRequest }
 
 // StopTogether is a task's or operator's request that all tasks exit on their own.
@@ -86,7 +86,7 @@ type ClearStop struct{ spec.ClearStopRequest }
 type Captured struct {
 	// For is as in [Capture].
 	For spec.Cause
-	// Files maps tasks to the paths of their files. A task without a file is omitted.
+	// Files maps tasks to their files' paths. A task without a file is omitted.
 	Files map[string]string
 	// Stacks holds the stacks by rank, with the reason for each missing one.
 	Stacks stacktree.Tree
@@ -100,7 +100,7 @@ type Captured struct {
 // those that hosts replaced, which cost the run no history. It is the last event, and [Finish]
 // answers it.
 type Released struct {
-	// Exits holds the exits of each task, the oldest first.
+	// Exits holds each task's exits, the oldest first.
 	Exits map[string][]spec.Exit
 	// Values holds the JSON values that tasks returned.
 	Values map[string][]byte
@@ -115,7 +115,7 @@ type Released struct {
 	Lost, Problems []string
 }
 
-// Ends reports whether an event ends the run in any state.
+// Ends reports whether an event stops the run in any state.
 func Ends(e Event) bool {
 	switch e.(type) {
 	case Cancel, TerminateAll:

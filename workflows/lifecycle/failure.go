@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// failed reports whether the task's latest end is a failure of the run. Only the latest counts: a
-// task that failed and was restarted is as good as its last process.
+// failed reports whether the task's latest end counts as a failure. Only the latest counts: a task
+// that failed and was restarted is as good as its last process.
 func (a *account) failed(t *task) bool {
 	if t.Exit == nil || a.decided == byCancel && t.Arrived > a.decidedAt {
 		return false
@@ -24,7 +24,7 @@ func (a *account) failed(t *task) bool {
 	}
 }
 
-// failure returns the failure of an ended task.
+// failure returns an ended task's failure.
 func (t *task) failure(host string) spec.Failure {
 	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.Exit}
 }
@@ -32,7 +32,7 @@ func (t *task) failure(host string) spec.Failure {
 // reported reports whether the program reported an error, and was not lost with its host.
 func reported(f spec.Failure) bool { return f.Reported && f.Cause != spec.CauseHostLost }
 
-// failures returns all failures of the run, in order of arrival.
+// failures returns all of the run's failures, in order of arrival.
 func (a *account) failures(e Released) []spec.Failure {
 	byArrival := make([]*task, a.arrivals)
 	for _, t := range a.tasks {
@@ -114,7 +114,7 @@ func (a *account) final(f spec.Failure) bool {
 	return a.arrival(f) <= a.decidedAt && !a.named[f.Task].waiting || a.usedUp(f) || f.SameErrors > 0
 }
 
-// usedUp reports whether the failed task had no restarts left.
+// usedUp reports whether the failed task had used all its restarts.
 func (a *account) usedUp(f spec.Failure) bool {
 	most := a.spec.MaxRestarts
 	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].First >= *most

@@ -10,7 +10,7 @@ import (
 const (
 	// maxRestartsKept limits the listed group restarts; the newest are kept.
 	maxRestartsKept = 10
-	// maxRestartWords limits the error of each restart, in bytes.
+	// maxRestartWords limits each restart's error, in bytes.
 	maxRestartWords = 300
 )
 

@@ -7,9 +7,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lostPeer is the state of a failure with postponed consequences. The process that caused the loss
-// may exit after its peers, because it closes its connections before it has cleaned up. If it were
-// stopped because of them, its error would never be known.
+// lostPeer is a failure with postponed consequences. The process that caused the loss may exit
+// after its peers, because it closes its connections before it has cleaned up. If it were stopped
+// because of them, its error would never be known.
 type lostPeer struct {
 	// task has lost its peer. It is nil if nothing is postponed.
 	task *task
@@ -82,7 +82,7 @@ func (m *Machine) anySuspect() bool {
 	return slices.ContainsFunc(among, func(t *task) bool { return t.Live })
 }
 
-// stopAwaiting carries out the consequences of the failure.
+// stopAwaiting carries out the failure's consequences.
 func (m *Machine) stopAwaiting() {
 	t := m.lost.task
 	if t == nil || m.phase != running {

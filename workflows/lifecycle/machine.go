@@ -4,33 +4,33 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine is the state of one run. It is not safe for concurrent use; workflow code is not
+// Machine holds one run's state. It is not safe for concurrent use; workflow code is not
 // concurrent.
 type Machine struct {
 	account
 	agenda
 	phase  phase
 	silent silentTasks
-	// capturedFor is the cause of the stop that waits for a capture.
+	// capturedFor is the cause for the stop that waits for a capture.
 	capturedFor spec.Cause
 	// notices counts the run's notices.
 	notices int
 }
 
-// phase is a state of the run; see the diagram in doc.go.
+// phase is the run's phase; see the diagram in doc.go.
 type phase int
 
 const (
 	placing phase = iota
 	running
 	regrouping // all tasks are being stopped, to be launched again
-	capturing  // captures the stacks of all tasks before they are stopped
+	capturing  // captures all tasks' stacks before they are stopped
 	stopping   // all live tasks are being stopped
 	releasing
 	ended
 )
 
-// decision is why a run ends.
+// decision records why a run finishes.
 type decision = spec.EndedBy
 
 const (
@@ -73,7 +73,7 @@ func (m *Machine) Step(e Event) []Action {
 	return m.todo
 }
 
-// apply launches all tasks of a generation. The run time since the first generation started may
+// apply launches all of a generation's tasks. The run time since the first generation started may
 // already have been used up in an earlier execution of the workflow.
 func (e Begin) apply(m *Machine) {
 	if m.phase != placing {
@@ -121,8 +121,7 @@ func (e PlacementFailed) apply(m *Machine) {
 	m.release()
 }
 
-// launch starts a task, for the first time or again. Only the exits of its earlier launches are
-// kept.
+// launch starts or restarts a task. Only the exits of its earlier launches are kept.
 func (m *Machine) launch(t *task) {
 	t.keepEnd()
 	if t.Exit != nil {

@@ -18,7 +18,7 @@ type GiveNotice struct {
 	Requeue bool
 }
 
-// requeue is the state of a run that returns to the queue.
+// requeue is a run's state when it returns to the queue.
 type requeue struct {
 	// Notice is the current notice, or nil. after is the number of arrivals before it.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
@@ -50,7 +50,7 @@ func (e GiveNotice) check(m *Machine) error {
 // to the queue only if both require it. A notice between two generations applies to the next.
 func (e GiveNotice) apply(m *Machine) {
 	if m.requeue.Pending {
-		return // it holds no hosts
+		return // it does not hold hosts
 	}
 	n := spec.StopNotice{From: e.From, Reason: shorten.Text(e.Reason, maxReason), Given: e.At, Deadline: e.At.Add(e.Within), Requeue: e.Requeue}
 	old := m.requeue.Notice
@@ -100,8 +100,8 @@ func (m *Machine) noticeOver() {
 	}
 }
 
-// afterNotice reports whether a task ended because of the notice: it failed or was lost between
-// the notice and the stop. That does not count as a failure of the run.
+// afterNotice reports whether a task ended because of the notice, by failing or being lost between
+// the notice and the stop. That does not count as the run's failure.
 func (m *Machine) afterNotice(t *task) bool {
 	if m.requeue.Notice == nil || m.decided != undecided || t.Exit == nil || t.Arrived <= m.requeue.after {
 		return false
@@ -115,7 +115,7 @@ func (m *Machine) afterNotice(t *task) bool {
 	return t.endedBy(spec.CausePreempted) || t.endedBy(spec.CauseHostLost)
 }
 
-// endAfterNotice decides what follows when all tasks have ended without being stopped. The run is
+// endAfterNotice decides what follows when all tasks have exited without being stopped. The run is
 // preempted if the notice ended a task, and otherwise has finished in time.
 func (m *Machine) endAfterNotice() {
 	for _, t := range m.tasks {
@@ -147,8 +147,8 @@ func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failu
 	m.stopForRegroup(why)
 }
 
-// returns decides whether the ended generation returns to the queue. ended reports whether the run
-// ends instead, as its notice requires.
+// returns decides whether the stopped generation returns to the queue. ended reports whether the
+// run finishes instead, as its notice requires.
 func (m *Machine) returns() (ended bool) {
 	q := &m.requeue
 	n := q.Notice

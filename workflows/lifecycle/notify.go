@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Notify asks to send an event to the spec's webhook.
+// Notify sends an event to the spec's webhook.
 type Notify struct {
 	// Number counts the run's notices, from 1.
 	Number int

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotBegun means that no task of the run was started yet.
+	// ErrNotBegun means that none of the run's tasks was started yet.
 	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks are started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
@@ -28,12 +28,11 @@ type Update struct {
 	Input spec.Request
 	// Stopping reports whether the answer is [Machine.Stopping].
 	Stopping bool
-	// Event returns the event of an update that arrived at the given time. decode stores its
-	// input.
+	// Event returns an update's event, given its arrival time. decode stores its input.
 	Event func(decode func(any) error, at time.Time) (Event, error)
 }
 
-// Updates lists all updates of a run.
+// Updates lists all of a run's updates.
 var Updates = []Update{
 	on(spec.UpdateTerminateTask, func(q spec.TaskRequest, _ time.Time) Event { return TerminateTasks{q} }),
 	on(spec.UpdateTerminateAll, func(q spec.TerminateAllRequest, _ time.Time) Event { return TerminateAll{q} }),
@@ -99,7 +98,7 @@ func (m *Machine) Check(e Event) error {
 	return nil
 }
 
-// Terminating an ended task has no effect, now or when it is restarted, so only the names must be
+// Terminating an ended task does nothing, now or when it is restarted, so only the names must be
 // valid.
 func (e TerminateTasks) check(m *Machine) error {
 	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))

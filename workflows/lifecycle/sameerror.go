@@ -11,8 +11,8 @@ import (
 // SameError counts consecutive failures with the same error and without progress, after which
 // another restart would not help.
 type SameError struct {
-	// Error identifies the last failure's error. It is empty if the error is unknown or due to the
-	// loss of a peer.
+	// Error identifies the last failure's error. It is empty if the error is unknown or due to a
+	// peer's loss.
 	Error string `json:"error,omitempty"`
 	Times int    `json:"times,omitempty"`
 	// Task is the only task that has shown the error, or empty if several have. Different tasks
@@ -63,7 +63,7 @@ func lived(e spec.Exit) time.Duration { return e.Ended.Sub(e.Started) }
 // does.
 func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 && s.Times >= *most }
 
-// sameErrors counts the error of root, which ended the generation, and reports whether another
+// sameErrors counts root's error, which stopped the generation, and reports whether another
 // generation would not help. step is the generation's furthest step.
 func (m *Machine) sameErrors(root spec.Failure, step *float64) bool {
 	tasks := []string{root.Task}

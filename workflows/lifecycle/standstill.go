@@ -2,13 +2,13 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// standstill counts consecutive failed generations that did not get beyond the steps of earlier
-// generations. A generation that has reported no step counts as one.
+// standstill counts consecutive failed generations that did not get further than earlier
+// generations, in steps. A generation that has reported no step counts as one.
 type standstill struct {
 	// Furthest is the furthest step, or nil if none was reported.
 	Furthest *float64 `json:"furthest,omitempty"`
-	// Failed reports whether a generation has failed. Restarts is the number of consecutive later
-	// generations that got no further.
+	// Failed reports whether a generation has failed. Restarts counts the consecutive later
+	// generations that did not get further.
 	Failed   bool `json:"failed,omitempty"`
 	Restarts int  `json:"restarts,omitempty"`
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// State is the state of a run that continues in another execution of its workflow, taken between
-// two generations or at a quiet moment of one.
+// State is a run's state when it continues in another workflow execution, taken between two
+// generations or at a quiet moment of one.
 type State struct {
 	Group    group    `json:"group"`
 	Together together `json:"together,omitzero"` // not in force, because a stop is not a quiet moment
@@ -109,7 +109,7 @@ func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	return exits
 }
 
-// Resume returns the machine of a run that continues in another workflow execution. Its first
+// Resume returns the machine for a run that continues in another workflow execution. Its first
 // event is [Resumed].
 func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
 	m := New(s, tasks)

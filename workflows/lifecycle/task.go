@@ -31,7 +31,7 @@ type TaskState struct {
 	Added *spec.Task `json:"added,omitempty"`
 
 	Launch int  `json:"launch"`         // in this generation; -1 before the first
-	Live   bool `json:"live,omitempty"` // launched, with no reported end
+	Live   bool `json:"live,omitempty"` // launched, without a reported end
 	// Asked reports whether an operator asked the process to exit, and Ending whether that process
 	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`

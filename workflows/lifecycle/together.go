@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is the state of stopping together: a task or an operator asks all tasks to exit on
+// together is the state of stopping together, when a task or an operator asks all tasks to exit on
 // their own. This is TensorFlow's Coordinator with tasks instead of threads.
 type together struct {
 	// Seq counts stops and clears.
@@ -27,7 +27,7 @@ type together struct {
 	stragglers []string
 }
 
-// StopKey identifies a request to stop together. The key of an operator's request has no task.
+// StopKey identifies a request to stop together. An operator's request has a key without a task.
 type StopKey struct {
 	Task       string `json:"task,omitempty"`
 	Generation int    `json:"generation,omitempty"`
@@ -64,7 +64,7 @@ func (g *together) clean(s *spec.RunSpec) bool {
 	return g.request != nil && g.request.Error != nil && s.StopTogether.Clean(g.request.Error.Kind)
 }
 
-// err returns the error of the current stop, if it is a failure.
+// err returns the current stop's error, if it is a failure.
 func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	if g.request == nil || g.clean(s) {
 		return nil
@@ -132,7 +132,7 @@ func (e ClearStop) check(m *Machine) error {
 	return nil
 }
 
-// checkAsker refuses a task of another run or an older generation.
+// checkAsker refuses tasks of other runs or older generations.
 func (a *account) checkAsker(task string, generation int) error {
 	switch {
 	case task == "":
@@ -168,8 +168,8 @@ func (e StopTogether) apply(m *Machine) {
 	m.startTimer(TimerTogether, grace)
 }
 
-// togetherOver ends the grace: tasks that still run are stragglers. If that is a failure, their
-// stacks are captured before they are stopped, unless another limit has started a capture.
+// togetherOver ends the grace, after which running tasks are stragglers. If that is a failure,
+// their stacks are captured before they are stopped, unless another limit has started a capture.
 func (m *Machine) togetherOver() {
 	m.noteStragglers()
 	if m.spec.StopTogether.IgnoreLiveTasks || m.phase == capturing {
