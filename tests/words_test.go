@@ -22,7 +22,7 @@ import (
 
 var updateWords = flag.Bool("lower", false, "lower the ceilings of testdata/words.txt to what is there now")
 
-// addedBudget is how many stumbling phrases per 1,000 words a change may add. Go's standard
+// addedBudget limits the stumbling phrases that a change may add, per 1,000 words. Go's standard
 // library has 1.2.
 const addedBudget = 3
 

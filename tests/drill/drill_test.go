@@ -59,7 +59,7 @@ type stage struct {
 	full bool
 	// serverless reports whether the server was away in this round.
 	serverless bool
-	// patience is how long the server may be unreachable in this round, given a machine fast
+	// patience is the time that the server may be unreachable in this round, given a machine fast
 	// enough for leases of stopAfter.
 	patience time.Duration
 	random   *rand.Rand
@@ -311,8 +311,8 @@ func TestAScheduleHasEveryKindOfFault(t *testing.T) {
 	}
 }
 
-// checkEvery is how often a host without tasks is checked, and noticedWithin limits how long the
-// fleet may take to receive the results.
+// A host without tasks is checked every checkEvery, and noticedWithin limits how long the fleet may
+// take to receive the results.
 const checkEvery, noticedWithin = time.Second, 20 * time.Second
 
 // sickness is a file that makes its host's check fail while it exists.

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Cut is how a [Link] is cut.
+// Cut is a way to cut a [Link].
 type Cut string
 
 // The values of [Cut].

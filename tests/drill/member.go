@@ -94,7 +94,7 @@ func newMember() (*member, error) {
 	return m, m.alone()
 }
 
-// alone takes locks that prove that no other process of the task, of another generation, or with
+// alone takes locks which prove that no other process of the task, of another generation, or with
 // the same GPUs is running. The kernel releases them when this process dies.
 func (m *member) alone() error {
 	if !m.lock("task."+m.task, unix.F_WRLCK) {

@@ -81,7 +81,7 @@ const Hosts = 3
 func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
 
 const (
-	// faultsPerRound is how many faults a round of runs gets.
+	// Each round of runs gets faultsPerRound faults.
 	faultsPerRound = 5
 	// beginWithin limits when a round's faults may start.
 	beginWithin = 6 * time.Second
@@ -93,7 +93,7 @@ type Limits struct {
 	Disks      bool // each host uses a separate disk
 	// StopAfter is the StopAfter of the runs. Some host faults last longer.
 	StopAfter time.Duration
-	// Outage is how long the server may be down, if long outages are allowed.
+	// Outage limits how long the server may be down, if long outages are allowed.
 	Outage time.Duration
 }
 

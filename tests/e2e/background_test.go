@@ -97,7 +97,7 @@ func TestSubmitAlone(t *testing.T) {
 }
 
 // A background host worker exits only after long enough without runs. If submit started it, it also
-// makes way for a foreground worker. A task does not start one, whatever environment it gives the
+// makes way for a foreground worker. A task does not start one, in any environment it gives the
 // command, because the host worker would exit with the task, and take other users' runs along.
 func TestATaskStartsNoHostWorker(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (f *fixture) livesOf(generation int) []life {
 	return all
 }
 
-// sideFault is what happens to the side during the partition.
+// sideFault is the side's fault during the partition.
 type sideFault string
 
 const (

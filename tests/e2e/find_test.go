@@ -148,7 +148,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	}
 }
 
-// Rm removes what ended runs left behind, here and on the server, but leaves open runs alone.
+// Rm removes what ended runs left behind, here and on the server, but does not touch open runs.
 func TestRm(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

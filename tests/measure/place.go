@@ -15,7 +15,7 @@ import (
 const (
 	// endBound is the maximum time for a command to exit on request.
 	endBound = 10 * time.Second
-	// outputShown is how many bytes of a failed command's output are shown.
+	// outputShown limits the bytes of a failed command's output that are shown.
 	outputShown = 2000
 )
 

@@ -82,7 +82,7 @@ func Program(name string, args []string) error {
 // warmUp is the number of unmeasured first rounds.
 const warmUp = 100
 
-// rounds measures barrier rounds. Its arguments are how many, and the directory with the pipe that
+// rounds measures barrier rounds. Its arguments are a count, and the directory with the pipe that
 // receives their median in nanoseconds.
 func rounds(args []string, barrier func() error) error {
 	if len(args) != 2 {

@@ -9,10 +9,10 @@ import (
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// What a task is doing, in one word: its state, or one of these.
+// A task's activity in one word, which is its state or one of these.
 const (
 	DoingRestart = "restarting" // waiting for a restart
-	DoingFailed  = "failed"     // failed, alone or with its host
+	DoingFailed  = "failed"     // failed, on its own or with its host
 	DoingMissing = "missing"    // its host does not answer
 	DoingUnknown = "unknown"    // no worker reports its state
 )

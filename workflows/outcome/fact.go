@@ -26,7 +26,7 @@ type Kind string
 // The values of [Kind].
 const (
 	FactDone       Kind = "done"       // the run has ended
-	FactFailed     Kind = "failed"     // tasks failed, alone or with their host
+	FactFailed     Kind = "failed"     // tasks failed, on their own or with their host
 	FactHung       Kind = "hung"       // tasks are silent, and their stacks are known
 	FactSilent     Kind = "silent"     // tasks show no signs of work
 	FactMissing    Kind = "missing"    // a host does not answer
@@ -44,7 +44,7 @@ const (
 	FactLeft       Kind = "left"       // a process left other processes behind
 	FactProgress   Kind = "progress"   // the tasks' progress
 	FactElastic    Kind = "elastic"    // the number of hosts may change
-	FactStacks     Kind = "stacks"     // where the tasks were, at the last look
+	FactStacks     Kind = "stacks"     // the tasks' stacks at the last look
 	FactUse        Kind = "use"        // resource usage, and the time of the last output
 	FactRule       Kind = "rule"       // a rule that explains the run's behavior
 )
@@ -55,7 +55,7 @@ var Kinds = []Kind{
 	FactRestarting, FactRestarted, FactSlow, FactMemory, FactDropped, FactLeft, FactProgress, FactElastic, FactStacks, FactUse, FactRule,
 }
 
-// Severity is how urgent a fact is.
+// Severity is a fact's urgency.
 type Severity string
 
 // The values of [Severity], most urgent first.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// After is an earlier run that must end before this one starts.
+// After is an earlier run that must end before this run starts.
 type After struct {
 	Run  string    `json:"run"`
 	When AfterWhen `json:"when,omitempty"`

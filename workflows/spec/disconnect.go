@@ -21,8 +21,7 @@ type OnDisconnect string
 const OnDisconnectKeep OnDisconnect = "keep"
 
 const (
-	// DefaultStopAfter is how long processes of a run on several hosts keep running without a
-	// server.
+	// DefaultStopAfter is the time that a multi-host run's processes keep running without a server.
 	DefaultStopAfter = Duration(2 * time.Minute)
 	// MinStopAfter is the minimum. A healthy host sends four heartbeats in this time, and two may
 	// get lost.

@@ -9,7 +9,7 @@
 // Reading a spec has two steps, and both report every problem they find. [Decode] checks the
 // document against the Go types. Each unknown field or wrong type is a problem, with the field's
 // path and the remedy. [RunSpec.Validate] checks the values against the rules. Decode also calls
-// it, on the readable part of the document, so that one answer names everything.
+// it, on the readable part of the document, so that an error names every problem.
 // [RunSpec.WithDefaults] completes a valid spec.
 //
 //	document ─parse─► nodes ─fill─► RunSpec ─complete─► ─validate─► RunSpec

@@ -58,7 +58,7 @@ func (h *HostCount) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(h))
 }
 
-// Strategy is how tasks are distributed among hosts.
+// Strategy distributes tasks among hosts.
 type Strategy string
 
 // The values of [Strategy].

@@ -126,7 +126,7 @@ type checker struct {
 	document reflect.Type
 	// lines maps paths to lines in a multi-line document.
 	lines map[string]int
-	// textOfAny allows a number or a boolean in place of a string.
+	// textOfAny allows a number or a boolean instead of a string.
 	textOfAny bool
 }
 
@@ -252,7 +252,7 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= maxQuoted
 }
 
-// maxQuoted is how many bytes of a value a message repeats. A value may be a megabyte.
+// maxQuoted limits the bytes of a value that a message repeats. A value may be a megabyte.
 const maxQuoted = 60
 
 // Quote formats a value for a message: in quotes, on one line, truncated if long.

@@ -27,7 +27,7 @@ const resourcesAuto = "auto"
 // Auto reports whether r means all host resources.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
-// Expand lists the items of r, with ranges written out. r must be valid and not [Resources.Auto].
+// Expand lists the items of r, with ranges written out. r must be valid, but not [Resources.Auto].
 func (r Resources) Expand() []string {
 	list := make([]string, 0, len(r))
 	for _, item := range r {

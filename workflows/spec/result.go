@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Verdict is how a run ended, in one word.
+// Verdict is a run's outcome, in one word.
 type Verdict string
 
 // The values of [Verdict]. The type of a failed run's error also shows its verdict.

@@ -80,7 +80,7 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	return streams
 }
 
-// mask parses a valid mask and returns that of one rank.
+// mask parses a valid mask and returns one rank's part.
 func (l Logs) mask(text string, rank int) Std {
 	m, err := ParseStd(text)
 	if err != nil {

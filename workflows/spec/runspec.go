@@ -259,7 +259,7 @@ type Logs struct {
 // NullDir is the log directory that means none.
 const NullDir = "/dev/null"
 
-// OnFull is how output beyond the quota is handled.
+// OnFull handles output beyond the quota.
 type OnFull string
 
 // The values of [OnFull].
@@ -270,8 +270,8 @@ const (
 	OnFullDrop OnFull = "drop"
 )
 
-// OnOOM is how a task is handled that exits with 0 although the kernel killed some of its
-// processes to free memory.
+// OnOOM handles a task that exits with 0 although the kernel killed some of its processes to free
+// memory.
 type OnOOM string
 
 // The values of [OnOOM].
@@ -282,7 +282,7 @@ const (
 	OnOOMFail OnOOM = "fail"
 )
 
-// OnSilence is how silent tasks are handled.
+// OnSilence handles silent tasks.
 type OnSilence string
 
 // The values of [OnSilence].
@@ -295,7 +295,7 @@ const (
 	OnSilenceStop OnSilence = "stop"
 )
 
-// OnFailure is how a task's final failure affects the remaining tasks.
+// OnFailure handles the remaining tasks after a task's final failure.
 type OnFailure string
 
 // The values of [OnFailure].

@@ -28,7 +28,7 @@ import (
 //   - sizes in bytes of arguments and variables, the values of variables that
 //     mean something to clusterrun, where a variable is taken from if that is nowhere or
 //     two places, and names in logs.filter;
-//   - devices beside gpus_per_task;
+//   - devices with gpus_per_task;
 //   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {
 	root := append(object{

@@ -37,7 +37,7 @@ type Archive struct {
 	Files int `json:"files"`
 }
 
-// DefaultShipLimit is how much a run may ship unless its spec sets a limit.
+// DefaultShipLimit limits what a run may ship unless its spec sets a limit.
 const DefaultShipLimit = "512MiB"
 
 var shipType = reflect.TypeFor[Ship]()

@@ -50,8 +50,7 @@ type TogetherError struct {
 
 // Stopping describes whether a run's tasks are stopping together.
 type Stopping struct {
-	// Seq grows with every stop, clear and notice. Of two values, the one with the lower Seq is
-	// older.
+	// Seq grows with every stop, clear and notice. A value with a lower Seq is older.
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, all other fields except
 	// Notice are empty.

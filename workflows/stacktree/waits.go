@@ -95,7 +95,7 @@ func (r row) fits(f Frame) bool {
 	return ok && err == nil
 }
 
-// Wait is what a stack is waiting for.
+// Wait describes a stack's wait.
 type Wait struct {
 	Reason Reason `json:"reason,omitempty"`
 	// Name is the usual name of the waiting function.

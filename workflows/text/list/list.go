@@ -1,7 +1,7 @@
 // Package list converts lists.
 package list
 
-// Of returns the results of f for all items, or nil if there are none.
+// Of returns the results of f for all items, or nil if items is empty.
 func Of[T, U any](items []T, f func(item T) U) []U {
 	if len(items) == 0 {
 		return nil
