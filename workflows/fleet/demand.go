@@ -14,7 +14,7 @@ type Demand struct {
 	// Elastic reports whether the run includes only the lowest-ranked tasks that fit on its hosts.
 	// Groups lists the tasks on MaxHosts.
 	Elastic bool `json:"elastic,omitempty"`
-	// JoinWait is the time that an elastic run that fits on MinHosts waits for more hosts.
+	// JoinWait is how long an elastic run that fits on MinHosts waits for more hosts.
 	JoinWait time.Duration `json:"join_wait,omitempty"`
 	// Select lists patterns of host names ([path.Match]), and Constraints conditions that every
 	// host must meet.
@@ -23,7 +23,7 @@ type Demand struct {
 	// Spread deals the tasks out over as many hosts as possible, one by one, instead of filling
 	// one host after another.
 	Spread bool `json:"spread,omitempty"`
-	// Exclusive hosts run no tasks of another run.
+	// Exclusive hosts do not run other runs' tasks.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Priority is from 1, which comes first, to 5.
 	Priority int `json:"priority"`
@@ -86,9 +86,8 @@ type Waiting struct {
 	Position int       `json:"position"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"`
-	// Tasks is the number of tasks of an elastic run on the minimum of its Hosts, which is a
-	// range such as 2:4. Begins is the time at which a run with enough hosts stops waiting for
-	// more.
+	// Tasks is the number of tasks of an elastic run on the minimum of its Hosts, which is a range
+	// such as 2:4. Begins is when a run with enough hosts stops waiting for more.
 	Tasks  int       `json:"tasks"`
 	Hosts  string    `json:"hosts,omitempty"`
 	Begins time.Time `json:"begins,omitzero"`

@@ -38,7 +38,7 @@ type StopPlacing struct{}
 // it soon.
 type Capture struct {
 	Tasks []string
-	// For is the following stop's or restart's cause.
+	// For is the cause for the stop or restart that follows.
 	For spec.Cause
 	// Again is the delay before the hosts repeat the capture.
 	Again time.Duration

@@ -6,7 +6,7 @@ import "encoding/json"
 type Closure struct {
 	// ID counts a queue's closures from 1, in the order they were scheduled.
 	ID uint64 `json:"id,omitempty"`
-	// Function is its registered name.
+	// Function is the function's registered name.
 	Function string `json:"function"`
 	// Args and Kwargs are a JSON array and a JSON object. In them, an object with the single key
 	// [ResourceKey] stands for what the executing task has built of that per-worker resource.

@@ -38,7 +38,7 @@ func (q *Queue) give() {
 	q.givePools()
 	slots := q.slots()
 	for q.drain == nil && len(q.Batches) < min(2*slots, maxBatches) {
-		// The limit for queued batches is the number that hosts are executing.
+		// Queue at most as many batches as hosts are executing.
 		most := min(maxInBatch, max(1, len(q.Waiting)/(2*slots)))
 		n, size := 0, 0
 		for n < len(q.Waiting) && n < most && q.Waiting[n].Task == "" {
