@@ -12,7 +12,7 @@ type Point struct {
 	From time.Time `json:"from"`
 	// Seconds is the interval's length. If it is 0, the [Point] is empty.
 	Seconds float64 `json:"seconds"`
-	// CPUs and GPUs are how many it kept busy.
+	// CPUs and GPUs are the numbers it kept busy.
 	CPUs    float64 `json:"cpus"`
 	MaxCPUs float64 `json:"max_cpus"`
 	GPUs    float64 `json:"gpus,omitempty"`

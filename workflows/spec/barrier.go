@@ -104,7 +104,7 @@ type BarrierResult struct {
 // BarrierMissing is a participant that has not arrived.
 type BarrierMissing struct {
 	Task string `json:"task"`
-	// Since is when the round started to wait for it.
+	// Since is the time that the round started to wait for it.
 	Since time.Time `json:"since"`
 }
 
@@ -139,7 +139,7 @@ type BarrierStatus struct {
 	Waiting      []BarrierWaiter  `json:"waiting"`
 	Missing      []BarrierMissing `json:"missing"`
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
-	// Deadline is when the earliest timeout expires. It is zero without timeouts.
+	// Deadline is the time of the earliest timeout. It is zero without timeouts.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 

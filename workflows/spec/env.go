@@ -32,8 +32,8 @@ type Variable struct {
 	From  Source
 }
 
-// Source is where a host finds a variable's value. The value never leaves the host, and no file
-// contains it.
+// Source describes how a host finds a variable's value. The value never leaves the host, and no
+// file contains it.
 type Source struct {
 	FromEnv  string `json:"from_env,omitempty"`
 	FromFile string `json:"from_file,omitempty"`

@@ -45,7 +45,7 @@ func (s *RunSpec) requeuesWithin() bool {
 	return s.Requeues(RequeueOnTimeout) || s.Requeues(RequeueOnHostLost)
 }
 
-// NoticeFrom is who gave a notice.
+// NoticeFrom is a notice's origin.
 type NoticeFrom string
 
 // The values of [NoticeFrom].
@@ -59,7 +59,7 @@ const (
 type StopNotice struct {
 	From   NoticeFrom `json:"from"`
 	Reason string     `json:"reason,omitempty"`
-	// Given is when the notice was given, and Deadline when remaining tasks are stopped.
+	// Given is the time of the notice, and Deadline the time when remaining tasks are stopped.
 	Given    time.Time `json:"given,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Requeue reports whether the run then returns to the queue.

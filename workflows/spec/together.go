@@ -35,8 +35,8 @@ type TogetherRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// Error is the reason, if something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
-	// BootNanos is when the task sent the request, on its host's monotonic clock since boot. It
-	// orders the error among that host's exits.
+	// BootNanos is the time that the task sent the request, on its host's monotonic clock since
+	// boot. It orders the error among that host's exits.
 	BootNanos int64 `json:"boot_ns,omitempty"`
 }
 
@@ -62,8 +62,8 @@ type Stopping struct {
 	Error *TogetherError `json:"error,omitempty"`
 	// Clean reports whether Error's kind does not count as a failure.
 	Clean bool `json:"clean,omitempty"`
-	// Asked is when the request was made, and Deadline when remaining tasks are stopped. Deadline
-	// is zero if the run was already ending.
+	// Asked is the time of the request, and Deadline the time when remaining tasks are stopped.
+	// Deadline is zero if the run was already ending.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Notice is the current notice, even without a stop together.

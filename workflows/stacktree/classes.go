@@ -10,7 +10,7 @@ import (
 type Class struct {
 	Ranks Ranks `json:"ranks"`
 	Count int   `json:"count"`
-	// Wait is what they are waiting for; its reason is empty if that is unknown.
+	// Wait describes their wait; its reason is empty if that is unknown.
 	Wait Wait `json:"wait,omitzero"`
 	// Place is their place in the user's program, innermost frame first.
 	Place []Frame `json:"place,omitempty"`
