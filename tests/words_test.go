@@ -22,57 +22,46 @@ import (
 
 var updateWords = flag.Bool("lower", false, "lower the ceilings of testdata/words.txt to what is there now")
 
-// addedBudget limits the stumbling phrases that a change may add, per 1,000 words. Go's standard
-// library has 1.2.
-const addedBudget = 3
+// addedBudget limits the stumbling phrases that a change may add, per 1,000 words. Go's library
+// has 8, and Temporal's SDK 6.
+const addedBudget = 12
 
-// A stumble is a kind of phrase that is grammatical but takes a second reading.
+// A stumble is a kind of phrase that is grammatical, but that a native speaker would not write, or
+// would not write so often.
 type stumble struct {
 	name, instead string
 	phrase        *regexp.Regexp
 }
 
-// stumbles are searched in comments, messages and pages.
+// stumbles are looked for in comments, messages and pages.
 var stumbles = []stumble{
-	{"clause as subject", "name the thing: 'a run that is queued', not 'what waits'",
-		regexp.MustCompile(`(?:^|[.:;] )(?:[Ww]hat|[Ww]ho|[Ww]hoever|[Ww]hatever) [a-z][^.?!:;]{2,80} (?:is|are|has|have|does|gets|goes|ends|stays|may|must|counts|needs|waits)\b[^.?;:]*[.;:,]`)},
-	{"definition by a clause", "use a noun: 'the delay before', not 'is how long'",
-		regexp.MustCompile(`\b(?:is|are) (?:what|whose|when|where|who|until when|how(?: long| many| much| often| far)?)\b`)},
-	{"whoever, whatever", "say 'any', 'the caller', 'the process that'",
-		regexp.MustCompile(`\b[Ww](?:hoever|hatever|hichever|herever)\b|\b[Hh]owever (?:long|late|often|many|much|it|they)\b`)},
-	{"there is something to do", "use a verb: 'nothing is read', not 'there is nothing to read'",
-		regexp.MustCompile(`\b[Tt]here (?:is|are|was|were) (?:[a-z]+ ){0,3}to [a-z]+`)},
-	{"is no, is none", "say 'is not a' or 'has no'",
-		regexp.MustCompile(`\bit (?:is|was) no (?:[a-km-z]|l[^o])[a-z]*|\b(?:is|are) none\b`)},
-	{"note after a colon", "write 'X is nil if', not 'nil: '",
-		regexp.MustCompile(`(?:^|[ ;,.(])(?:[Ee]mpty|[Nn]one|[Nn]il|[Zz]ero|0): [a-z]`)},
-	{"that of, those of", "repeat the noun",
-		regexp.MustCompile(`\b(?:that|those) of\b|\bof (?:ours|theirs)\b`)},
-	{"has it done", "say who does it: 'X starts Y', not 'X has Y started'",
-		regexp.MustCompile(`\b(?:has|have|had) (?:(?:a|an|the|its|their|each|every|all) )?[a-z]+ (?:be|do|run|go|stay|wait|start|end|call|execute|answer|serve|write|listen|look|take|keep|noticed|dropped|stopped|started|moved)\b`)},
-	{"is told, hears of", "say what is sent or known",
-		regexp.MustCompile(`\b(?:is|are|was|were|be|been) told\b|\b(?:hears?|heard) of\b`)},
-	{"goes on", "say 'continues'",
-		regexp.MustCompile(`\b(?:go|goes|went|going|gone) on\b`)},
-	{"nobody, somebody for programs", "name the program, or say 'no process', 'no one'",
-		regexp.MustCompile(`\b(?:[Nn]obody|[Ss]omebody|[Ee]verybody)\b`)},
-	{"where for if", "say 'if' or 'when'",
-		regexp.MustCompile(`(?:^|[,;:.] )[Ww]here (?:a|an|the|it|that|this|no|there|they|not|so|any)\b`)},
-	{"and not", "say 'not', or make a sentence of it",
-		regexp.MustCompile(`\band not\b`)},
-	{"beside", "say 'as well as', 'except' or 'next to'",
-		regexp.MustCompile(`\bbesides?\b`)},
-	{"anew, meanwhile, alone", "say 'again', 'during that time', 'only'",
-		regexp.MustCompile(`\b(?:anew|meanwhile|alone)\b`)},
-	{"that one, such a one", "repeat the noun",
-		regexp.MustCompile(`\b(?:another|that|this|such a) one\b|\bthe one (?:that|of|by|with|in)\b`)},
-	{"in place of, as far as", "say 'instead of', 'if', 'as much as'",
-		regexp.MustCompile(`\bin (?:the )?place of\b|\bfor want of\b|\b(?:as|so) far as\b`)},
-	{"any more", "say 'no longer'",
-		regexp.MustCompile(`\bany more\b`)},
-	{"gets on, does not get on", "say 'makes progress', 'is stuck'",
-		regexp.MustCompile(`\b(?:get|gets|got|getting) on\b`)},
+	{"genitive chain", "use a compound or a possessive: 'the run's end', not 'the end of a run'",
+		regexp.MustCompile(`\b(?:the|a|an|its|all|no|each|these) [a-z]+s? of (?:a|an|the|its|their|this|that|all|each|another|one|these|those|which|whose|clusterrun|runs|tasks|hosts|processes)\b`)},
+	{"of, and of again", "make two sentences of it", regexp.MustCompile(`\bof (?:\w+ ){1,5}of\b`)},
+	{"whose", "use 'with', or two sentences", regexp.MustCompile(`\bwhose\b`)},
+	{"for which, in which", "use 'that', or a verb", regexp.MustCompile(`\b(?:for|after|at|in|by|from|with|to|on|of|until|below|under) which\b`)},
+	{"ends", "processes exit, calls return, contexts are canceled, runs finish", regexp.MustCompile(`\b(?:ends|ended|ending)\b|\bto end\b`)},
+	{"has", "contains, holds, provides, lists", regexp.MustCompile(`\b(?:has|have) (?:the|all|a|an|its|their|only|what|no|none|one|some|more|other|another|of)\b`)},
+	{"negated noun", "negate the verb: 'is not in a call', not 'is in no call'",
+		regexp.MustCompile(`\b(?:takes?|needs?|gives?|names?|gets?|keeps?|writes?|starts?|holds?|loses?|costs?|cuts?|waits? for|opens?|knows?|makes?|leaves?|sends?|shows?|uses?|has|have|had|sees?|finds?|counts?|wants?|allows?|ends?|says?|serves?|returns|with|by|of|for|to|in) (?:no [a-z]+|none)\b`)},
+	{"others, the other", "repeat the noun", regexp.MustCompile(`\b(?:others|another's|the others')[ ,.;:)]|\bthe other[,.;:)]`)},
+	{"then, there, too at the end", "drop it, or move it before the verb", regexp.MustCompile(`\b(?:then|there|here|too|again)[.;:](?:\s|$)`)},
+	{"at once", "say 'immediately' or 'at a time'", regexp.MustCompile(`\bat once\b`)},
+	{"of its own", "say 'its own'", regexp.MustCompile(`\bof (?:its|their|our|your) own\b|\bof (?:yours|mine)\b|\bby (?:itself|themselves)\b|\b\w+ of (?:clusterrun|torchrun|Temporal|the \w+)'s\b`)},
+	{"a text", "say 'string', 'message' or 'word'", regexp.MustCompile(`\ba text\b|\btexts\b|\bas text\b|\bthe text (?:of|that|is)\b`)},
+	{"programs that say and know", "report, record, notify, receive, require", regexp.MustCompile(`\b(?:says|said|tells|knows|knew|learns|wants|asks|noted|notes that)\b`)},
+	{"colon splice", "make it two sentences, or say 'because' or 'so'",
+		regexp.MustCompile("[a-z\\])`]: [a-z][^.;:]{12,}\\b(?:is|are|was|were|has|have|can|may|must|would|will|do|does|gets?|needs?|takes?|waits?|costs?)\\b")},
+	{"as X does", "say 'like X'", regexp.MustCompile(`\bas (?:with|for|in|on|by|of|at) (?:a|an|the|other|torchrun|mpirun|srun|ssh|usual|before|clusterrun|[a-z]+run)\b|\bas [a-z]+ (?:does|do|did|is|are|has|have)\b`)},
+	{"afterthought", "move 'also' or 'only' before the verb", regexp.MustCompile(`, (?:also|and also|even|and only|only) (?:of|for|in|with|by|if|when|on|to|from|after|a|an|the)\b`)},
+	{"below, beyond, in front of", "say 'in', 'outside', 'before'", regexp.MustCompile(`\b(?:in front of|beyond|below|in between)\b`)},
+	{"begin, room, take part", "say 'start', 'capacity', 'join'", regexp.MustCompile(`\b(?:begins?|began|begun|beginning|takes? part|room)\b`)},
+	{"is the time after which", "say 'is the maximum delay', 'limits'", regexp.MustCompile(`\b(?:is|are) (?:the (?:longest |shortest |least |most )?(?:time|delay|number|most|least|longest)[^.]{0,40}?(?:which|that|may))\b`)},
+	{"that many, so long", "name the value", regexp.MustCompile(`\b(?:that|so) (?:many|long|much|large|often|few)\b`)},
 }
+
+// counted are nouns that a genitive after them makes no chain of: 'the number of tasks'.
+var counted = regexp.MustCompile(`^\w+ (?:number|list|set|kind|type|name|value|part|rest|end|start|beginning|time|size|length|lot|copy|sequence|slice|result|use|form|case|way|most|one|field|sum|order)s? of\b`)
 
 // A passage is a comment, a message or a paragraph, with its location.
 type passage struct {
@@ -94,6 +83,9 @@ func (p passage) lines() (all []int) {
 func (p passage) hits() (found []string) {
 	for _, s := range stumbles {
 		for _, hit := range s.phrase.FindAllString(p.text, -1) {
+			if counted.MatchString(hit) {
+				continue
+			}
 			found = append(found, fmt.Sprintf("%s:%d: %q: %s: %s", p.file, p.line, strings.TrimSpace(hit), s.name, s.instead))
 		}
 	}
