@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -90,9 +91,10 @@ func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitA
 	return update[closure.WaitAnswer](ctx, c, closure.UpdateJoin, r.Client, r.Call, r)
 }
 
-// Take waits for the outcomes of a client's closures.
+// Take waits for the outcomes of a client's closures. Each call is a request of its own: an earlier
+// one with the same After may have an empty answer, because a schedule superseded it.
 func (c *Client) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
-	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, r.After, r)
+	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, rand.Uint64(), r) //nolint:gosec // not a secret
 }
 
 // Status returns the queue's status. An ended queue's status comes from its result, because no
