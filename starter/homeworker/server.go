@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workers"
 )
 
@@ -134,19 +134,10 @@ func (r *server) leaveWhenIdle(ctx context.Context, h Home, path string, l *net.
 
 // checkPeer refuses processes of other users.
 func checkPeer(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var peer *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
-	}
-	if int(peer.Uid) != os.Geteuid() {
+	switch peer := proc.Peer(conn); {
+	case peer == nil:
+		return errors.New("the system does not report who connects")
+	case int(peer.Uid) != os.Geteuid():
 		return fmt.Errorf("process %d belongs to user %d", peer.Pid, peer.Uid)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // maxConns limits how many of a task's connections are served at a time. The rest wait in the
@@ -73,7 +75,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // serves reports whether a connection's peer is the task's user, or has the same privileges as
 // this process. Other users who have obtained a socket must not act on the run.
 func (e *endpoint) serves(raw net.Conn) bool {
-	peer := peerOf(raw)
+	peer := proc.Peer(raw)
 	if peer == nil {
 		return false
 	}

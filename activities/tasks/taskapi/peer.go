@@ -2,8 +2,8 @@ package taskapi
 
 import (
 	"context"
-	"net"
-	"syscall"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 type connKey struct{}
@@ -15,25 +15,8 @@ func ProcessOf(ctx context.Context) int {
 	if !ok {
 		return 0
 	}
-	if peer := peerOf(c.Conn); peer != nil {
+	if peer := proc.Peer(c.Conn); peer != nil {
 		return int(peer.Pid)
 	}
 	return 0
-}
-
-// peerOf returns the credentials of the process that opened a connection, or nil if unknown.
-func peerOf(c net.Conn) *syscall.Ucred {
-	raw, ok := c.(syscall.Conn)
-	if !ok {
-		return nil
-	}
-	control, err := raw.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var peer *syscall.Ucred
-	_ = control.Control(func(fd uintptr) {
-		peer, _ = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	return peer
 }
