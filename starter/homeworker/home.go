@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,7 +20,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
-	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -129,19 +127,11 @@ func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()
-	for {
-		lock, err := filelock.Try(path + ".lock")
-		if err == nil {
-			defer lock.Close()
-			break
-		}
-		if !errors.Is(err, filelock.ErrLocked) {
-			return nil, err
-		}
-		if err := retry.Sleep(ctx, startEvery); err != nil {
-			return nil, err
-		}
+	lock, err := filelock.Wait(ctx, filelock.Try, path+".lock", startEvery)
+	if err != nil {
+		return nil, err
 	}
+	defer lock.Close()
 	// Another command may have started it since.
 	if c, err := connectTo(path); err == nil {
 		return c, nil

@@ -49,7 +49,7 @@ func container() string {
 	return proc.Namespace("net") + " " + proc.Namespace("pid")
 }
 
-// Home is the directory of a user's embedded server.
+// Home is a user's embedded server, in a directory.
 type Home struct {
 	Dir string
 	// Program is the path of clusterrun-devserver. If it is empty, the program is looked up.
@@ -70,7 +70,7 @@ func (h Home) dbLock() string    { return h.Database() + ".lock" }
 func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 
 const (
-	// settleEvery is the interval of checks of a starting or stopping server.
+	// settleEvery is the interval between checks of a starting or stopping server.
 	settleEvery = 3 * time.Millisecond
 	// settleBound is the maximum time to wait for it. A start takes a third of a second, and longer
 	// on a very busy machine.
@@ -82,7 +82,7 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(h.startLock()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	starting, err := lock(ctx, filelock.TryShared, h.startLock())
+	starting, err := filelock.Wait(ctx, filelock.TryShared, h.startLock(), settleEvery)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("the embedded server of %s belongs to another user; choose another directory with --state-dir: %w", h.Dir, err)
 	} else if err != nil {

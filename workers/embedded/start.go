@@ -179,7 +179,7 @@ func (h Home) lockForStart(ctx context.Context) (*os.File, error) {
 	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded server: %w", err)
 	}
-	return lock(ctx, filelock.Try, h.startLock())
+	return filelock.Wait(ctx, filelock.Try, h.startLock(), settleEvery)
 }
 
 func (h Home) command(args ...string) (*exec.Cmd, error) {

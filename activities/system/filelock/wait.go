@@ -1,0 +1,24 @@
+package filelock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+)
+
+// Wait takes a lock by try, [Try] or [TryShared], as soon as it is free. It looks every so often
+// instead of blocking in the kernel, so that a context can cancel the wait.
+func Wait(ctx context.Context, try func(path string) (*os.File, error), path string, every time.Duration) (*os.File, error) {
+	for {
+		f, err := try(path)
+		if !errors.Is(err, ErrLocked) {
+			return f, err
+		}
+		if err := retry.Sleep(ctx, every); err != nil {
+			return nil, err
+		}
+	}
+}
