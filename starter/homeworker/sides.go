@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -93,10 +92,9 @@ func receive(conn *net.UnixConn) (*os.File, error) {
 	if err != nil || len(messages) != 1 {
 		return nil, fmt.Errorf("the request has no socket: %w", err)
 	}
-	fds, err := syscall.ParseUnixRights(&syscall.SocketControlMessage{Header: syscall.Cmsghdr(messages[0].Header), Data: messages[0].Data})
+	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fds[0])
 	return os.NewFile(uintptr(fds[0]), "supervisor"), nil
 }
