@@ -91,8 +91,8 @@ func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitA
 	return update[closure.WaitAnswer](ctx, c, closure.UpdateJoin, r.Client, r.Call, r)
 }
 
-// Take waits for the outcomes of a client's closures. Each call is a request of its own: an earlier
-// one with the same After may have an empty answer, because a schedule superseded it.
+// Take waits for the outcomes of a client's closures. Each call is a separate request, because a
+// schedule may have answered an earlier one with the same After with nothing.
 func (c *Client) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
 	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, rand.Uint64(), r) //nolint:gosec // not a secret
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ const slotsOfQueue = 4
 type testQueue struct {
 	t         testing.TB
 	functions map[string]function
+
+	takes atomic.Uint64 // each is a separate request
 
 	mu      sync.Mutex
 	machine *rules.Queue
@@ -60,7 +63,7 @@ func (q *testQueue) Answer(ctx context.Context, operation string, message []byte
 	case wire.OpJoin:
 		return asking(ctx, q, operation, message, func(r closure.WaitRequest) uint64 { return r.Call }, q.machine.Join)
 	case wire.OpTake:
-		return asking(ctx, q, operation, message, func(r closure.TakeRequest) uint64 { return r.After }, q.machine.Take)
+		return asking(ctx, q, operation, message, func(closure.TakeRequest) uint64 { return q.takes.Add(1) }, q.machine.Take)
 	}
 	return closure.Opened{}, nil
 }
