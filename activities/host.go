@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -111,14 +110,7 @@ func (c *Config) environ() []string {
 }
 
 // getenv returns a variable of that environment.
-func (c *Config) getenv(name string) (value string) {
-	for _, kv := range c.environ() {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+func (c *Config) getenv(name string) string { return lookup(c.environ(), name) }
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {
