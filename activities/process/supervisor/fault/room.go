@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,14 +48,14 @@ func (n Needs) Check() error {
 func (n Needs) Room() error {
 	open, _ := os.ReadDir("/proc/self/fd")
 	if err := missing(n.Files, len(open), maxFiles(), "open files", LimitOf(unix.EMFILE)); err != "" {
-		return fmt.Errorf("%s", err)
+		return errors.New(err)
 	}
 	most := maxProcesses()
 	if missing(n.Processes, allThreads(), most, "", "") == "" {
 		return nil // the owners do not matter and take time to read
 	}
 	if err := missing(n.Processes, threadsOf(os.Getuid()), most, "processes", processLimit()); err != "" {
-		return fmt.Errorf("%s", err)
+		return errors.New(err)
 	}
 	return nil
 }
