@@ -54,15 +54,13 @@ func runDoctor(ctx context.Context, a *cli.App, e *examination) error {
 func findingsText(found []doctor.Finding) string {
 	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Level, f.Check, oneLine(f.Text))
+		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Level, f.Check, spec.OneLine(f.Text))
 		if f.Remedy != "" {
-			fmt.Fprintf(&b, "%-17s -> %s\n", "", oneLine(f.Remedy))
+			fmt.Fprintf(&b, "%-17s -> %s\n", "", spec.OneLine(f.Remedy))
 		}
 	}
 	return b.String()
 }
-
-func oneLine(text string) string { return spec.EscapeControl(strings.Join(strings.Fields(text), " ")) }
 
 // examination names what to examine in addition to this host.
 type examination struct {
