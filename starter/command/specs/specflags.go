@@ -156,7 +156,10 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	if hostlist.Elsewhere(hosts) {
 		return f.countElsewhere(s, hosts, flag)
 	}
-	n := f.counted()
+	var n *int
+	if f.Given("np") {
+		n = &f.np
+	}
 	if f.Given("nproc-per-node") {
 		m, err := ParseNProc(f.nprocPerNode, LocalMachine())
 		if err != nil {
@@ -178,14 +181,6 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 			plural.Of(*n, "task", "tasks"), plural.Of(*n, "slot", "slots"), slots, *n)
 	}
 	return n, nil
-}
-
-// counted returns the number of tasks that -n gives, or nil.
-func (f *SpecFlags) counted() *int {
-	if f.Given("np") {
-		return &f.np
-	}
-	return nil
 }
 
 // countElsewhere is like count for a list with hosts other than this machine.
