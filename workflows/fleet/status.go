@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// Queue returns the waiting runs in order.
-func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
-
 // Front returns the first runs of the queue, limited to most.
 func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }
 
