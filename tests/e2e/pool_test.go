@@ -151,14 +151,16 @@ func TestPools(t *testing.T) {
 		assert.Contains(t, r.Stderr(), "an error of the main program")
 		r.gone()
 	})
-	t.Run("the main program is killed", func(t *testing.T) {
-		t.Parallel()
-		r := p.begin(t, "python", "hangs")
-		assert.Len(t, pidsOf(t, r.said()["pids"]), 2)
-		r.Kill(syscall.SIGKILL)
-		r.ExitCode()
-		r.gone()
-	})
+	for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
+		t.Run("the main program gets "+by.String(), func(t *testing.T) {
+			t.Parallel()
+			r := p.begin(t, "python", "hangs")
+			assert.Len(t, pidsOf(t, r.said()["pids"]), 2)
+			r.Kill(by)
+			assert.Equal(t, 128+int(by), r.ExitCode())
+			r.gone()
+		})
+	}
 	t.Run("python: a main program that is not guarded", func(t *testing.T) {
 		dir := t.TempDir()
 		main := filepath.Join(dir, "unguarded.py")
