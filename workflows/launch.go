@@ -172,9 +172,21 @@ func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifec
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 		end.GivenUp = true
 		end.Exit = &spec.Exit{
-			ExitCode: -1, Cause: spec.CauseHostLost,
+			Restart: lastNumber(err), ExitCode: -1, Cause: spec.CauseHostLost,
 			Message: fmt.Sprintf("host %s did not come back within %s", c.Host, spec.Duration(c.GivenUp.Round(time.Second))),
 		}
 	}
 	return end
+}
+
+// lastNumber returns the last process number that a lost host sent in a heartbeat, or 0.
+func lastNumber(err error) int {
+	if silent, ok := errors.AsType[*silentError](err); ok {
+		return silent.number
+	}
+	var beat spec.Heartbeat
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); !ok || !timeout.HasLastHeartbeatDetails() || timeout.LastHeartbeatDetails(&beat) != nil {
+		return 0
+	}
+	return beat.Restarts
 }

@@ -30,7 +30,7 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 	id := spec.TaskActivityID(in.Task, in.Generation, in.Launch)
 	loss := lease.NewLoss(b, workflow.Now(ctx))
 	in.Bounds = c.Bounds
-	wait, attempts := b.Passed(), int32(0)
+	wait, attempts, number := b.Passed(), int32(0), 0
 	for n := 0; ; n++ {
 		in.Offer = workflow.Now(ctx).UnixMilli()
 		offered(spec.RetryActivityID(id, n))
@@ -39,8 +39,9 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 		options.RetryPolicy.MaximumAttempts = attempts
 		options.RetryPolicy.NonRetryableErrorTypes = []string{heartbeatTimedOut}
 		exit, err := call(workflow.WithActivityOptions(ctx, options), hostapi.Host.RunTask, in).get(ctx)
+		number = max(number, lastNumber(err))
 		if attempts == 1 && isNotTaken(err) {
-			err = &silentError{err, loss.LastHeard()}
+			err = &silentError{err, loss.LastHeard(), number}
 		}
 		if ctx.Err() != nil || err == nil {
 			return exit, err
@@ -55,16 +56,16 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 			case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 				loss.Heard(now.Add(-options.HeartbeatTimeout))
 				if err := c.awaitHost(ctx, loss, n, in); err != nil {
-					return exit, err
+					return exit, &silentError{err, loss.LastHeard(), number}
 				}
 				now = workflow.Now(ctx)
 			case enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 				if attempts == 0 { // an earlier attempt may have been accepted
 					loss.Heard(now.Add(-wait))
-					err = &silentError{err, loss.LastHeard()}
+					err = &silentError{err, loss.LastHeard(), number}
 				}
 				if c.promiseOf(ctx, loss, n, in); ctx.Err() != nil {
-					return exit, &silentError{ctx.Err(), loss.LastHeard()}
+					return exit, &silentError{ctx.Err(), loss.LastHeard(), number}
 				}
 				if now = workflow.Now(ctx); loss.Lost(now) {
 					return exit, err
@@ -99,9 +100,9 @@ func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hos
 		}
 		switch {
 		case ctx.Err() != nil:
-			return &silentError{ctx.Err(), loss.LastHeard()}
+			return ctx.Err()
 		case loss.Lost(workflow.Now(ctx)):
-			return &silentError{temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), loss.LastHeard()}
+			return temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 		}
 	}
 }
@@ -131,6 +132,8 @@ type silentError struct {
 	error
 	// heard is the last time that the server could have granted a lease.
 	heard time.Time
+	// number is that of the last process in the host's heartbeats, or 0.
+	number int
 }
 
 func (e *silentError) Unwrap() error { return e.error }

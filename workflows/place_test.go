@@ -111,7 +111,10 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 					defer mu.Unlock()
 					if in.Task == "worker-1" {
 						offers = append(offers, in)
-						if len(offers) != c.taken {
+						switch {
+						case len(offers) == 1: // an earlier attempt has restarted it twice
+							return spec.Exit{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil, spec.Heartbeat{Restarts: 2})
+						case len(offers) != c.taken:
 							return spec.Exit{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 						}
 					}
@@ -125,6 +128,9 @@ func TestASilentHostIsGivenUpWithAPromise(t *testing.T) {
 				var app *temporal.ApplicationError
 				require.ErrorAs(t, err, &app)
 				assert.Equal(t, spec.ErrHostLost, app.Type())
+				var r spec.RunResult
+				require.NoError(t, app.Details(&r))
+				assert.Equal(t, 2, r.Tasks[1].Exit.Restart, "its next process must have a number of its own")
 			}
 			assert.Len(t, offers, c.offers)
 			for i := range offers[1:] {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Peer returns the credentials of the process that opened a connection, or nil if they are unknown.
+// Peer returns the user and process that opened c, or nil if they are unknown.
 func Peer(c net.Conn) *syscall.Ucred {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

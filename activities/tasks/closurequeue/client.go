@@ -91,8 +91,8 @@ func (c *Client) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitA
 	return update[closure.WaitAnswer](ctx, c, closure.UpdateJoin, r.Client, r.Call, r)
 }
 
-// Take waits for the outcomes of a client's closures. Each call is a separate request, because a
-// schedule may have answered an earlier one with the same After with nothing.
+// Take waits until closures of a client are done. Each call is a separate request, because a
+// schedule may have given an empty answer to an earlier call with the same After.
 func (c *Client) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
 	return update[closure.TakeAnswer](ctx, c, closure.UpdateTake, r.Client, rand.Uint64(), r) //nolint:gosec // not a secret
 }
