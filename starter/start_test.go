@@ -107,6 +107,7 @@ func TestStartRefusesAnIDOfAnotherKind(t *testing.T) {
 	}
 }
 
+// SEED-84: an ID in use is refused.
 func TestStartRefusesAnIDInUse(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(&workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{

@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // shared is a host with a worker that runs as root. It runs programs in a user's directory as
@@ -70,60 +67,6 @@ func (s *shared) run(home, script string, flags ...string) (code int, stdout, st
 
 func text(stdout string) string { return strings.ReplaceAll(stdout, "[worker-0]:    ", "") }
 
-func TestTasksRunAsTheUserOfThePolicy(t *testing.T) {
-	t.Parallel()
-	s := newShared(t)
-	uid, gid := ids(t, s.alice)
-
-	entry := must.Get(exec.CommandContext(t.Context(), "getent", "passwd", s.alice.Username).Output())(t)
-	fields := strings.Split(strings.TrimSpace(string(entry)), ":")
-	shell := fields[len(fields)-1]
-	code, stdout, stderr := s.run("alice", `
-id -u; id -g; umask; pwd; echo "$HOME $USER $LOGNAME $SHELL"
-echo "of root's: $(env | grep -c root)"
-touch made; stat -c '%u %g' made
-echo '{"message": {"message": "no"}}' > $CLUSTERRUN_ERROR_FILE
-for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; do stat -c '%U %a' $f; done`, "--id", "hers")
-	require.Zero(t, code, stderr)
-	assert.Equal(t, strings.Join([]string{
-		s.alice.Uid, s.alice.Gid, "0022", filepath.Join(s.dir, "alice"),
-		strings.Join([]string{s.alice.HomeDir, s.alice.Username, s.alice.Username, shell}, " "),
-		"of root's: 0", s.alice.Uid + " " + s.alice.Gid,
-		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
-	}, "\n"), text(stdout))
-
-	// All of the run's files belong to her and only she may read them, except the note from which
-	// the host worker can tell when the logs may be removed.
-	logs := filepath.Join(s.worker.State, "logs", "hers")
-	seen := 0
-	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
-		require.NoError(t, err)
-		if path == logs || filepath.Dir(path) == logs && filepath.Ext(path) == ".json" {
-			return nil // it contains runs of any user with this ID
-		}
-		info := must.Get(d.Info())(t)
-		stat := info.Sys().(*syscall.Stat_t)
-		assert.Equal(t, [2]int{uid, gid}, [2]int{int(stat.Uid), int(stat.Gid)}, path)
-		if filepath.Base(path) != "error.json" { // which she created herself
-			assert.Zero(t, info.Mode().Perm()&0o077, path)
-		}
-		seen++
-		return nil
-	}))
-	assert.Greater(t, seen, 4)
-
-	// One user does not exist on the host, and one cannot access the directory.
-	code, _, stderr = s.run("nowhere", "true")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, `this host has no user "no-such-user"`)
-	require.NoError(t, os.Chmod(filepath.Join(s.dir, "alice"), 0))
-	require.NoError(t, os.Chown(filepath.Join(s.dir, "alice"), 0, 0))
-	code, _, stderr = s.run("alice", "true")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "working directory "+filepath.Join(s.dir, "alice"))
-	assert.Contains(t, stderr, "permission denied")
-}
-
 // One user's task tries to reach the host worker's and another user's files and sockets. Their
 // owners can reach them.
 func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
@@ -171,6 +114,13 @@ echo "is $$"`, socket, logs, supervisor, worker)
 	} {
 		assert.Contains(t, string(out), line+"\n")
 	}
+	for want, flags := range map[string][]string{
+		"the user " + s.alice.Username + " is not in the group root": {"alice", "logs.group=root"}, `this host has no user "no-such-user"`: {"nowhere", "timeout=1h"},
+	} {
+		code, _, stderr = s.run(flags[0], "true", "--set", flags[1])
+		assert.NotZero(t, code)
+		assert.Contains(t, stderr, want)
+	}
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "alice", "go"), nil, 0o644))
 	require.Zero(t, hers.ExitCode(), hers.Stderr())
 }
@@ -182,81 +132,6 @@ func (s *shared) start(home, id, script string) *harness.Process {
 		harness.Clusterrun(s.t), "run", "--remote", "-n", "1", "--dir", filepath.Join(s.dir, home), "--id", id, "--", "bash", "-c", script)
 }
 
-// The host worker, which is root, reads and writes files that a user may replace with links.
-// These give access only to what the user can access anyway.
-func TestLinksOfAUserLeadRootNowhere(t *testing.T) {
-	t.Parallel()
-	s := newShared(t)
-	secret := filepath.Join(s.dir, "secret")
-	require.NoError(t, os.Mkdir(secret, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(secret, "text"), []byte(`{"message": "the secret"}`), 0o600))
-
-	// Links replace its reports and its output.
-	code, _, stderr := s.run("alice", fmt.Sprintf(`
-ln -sf %[1]s/text $CLUSTERRUN_ERROR_FILE; ln -sf %[1]s/text $CLUSTERRUN_RESULT_FILE
-ln -sf %[1]s/text $CLUSTERRUN_LOG_DIR/stderr.log; ln -sf %[1]s/times $CLUSTERRUN_LOG_DIR/times
-exit 3`, secret), "--id", "links")
-	assert.Equal(t, 3, code)
-	// The command itself, typed by root, reads the logs on this machine as root.
-	assert.Contains(t, stderr, "error.json: too many levels of symbolic links")
-	run := s.Client().GetWorkflow(t.Context(), "links", "")
-	r := harness.Result(t, run)
-	assert.Equal(t, spec.VerdictFailed, r.Verdict)
-	assert.NotContains(t, fmt.Sprintf("%+v %+v", r, r.FirstFailure), "the secret")
-
-	// In the log directory that she specifies, either as a parent of the run's directory or instead
-	// of it.
-	require.NoError(t, os.Symlink(secret, filepath.Join(s.dir, "alice", "elsewhere")))
-	code, _, stderr = s.run("alice", "true", "--log-dir", filepath.Join(s.dir, "alice", "elsewhere"))
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "does not allow the directory "+secret)
-	logs := filepath.Join(s.dir, "alice", "logs")
-	require.NoError(t, os.Mkdir(logs, 0o777))
-	require.NoError(t, os.Symlink(secret, filepath.Join(logs, "through")))
-	uid, gid := ids(t, s.alice)
-	require.NoError(t, os.Chown(logs, uid, gid))
-	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "through")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "log directory "+logs+"/through")
-	left := must.Get(os.ReadDir(secret))(t)
-	assert.Len(t, left, 1, "nothing was written there")
-
-	// Without links it is hers, and a group's that she specifies only if she is a member.
-	code, _, stderr = s.run("alice", "true", "--log-dir", logs, "--id", "fine")
-	assert.Zero(t, code, stderr)
-	code, _, stderr = s.run("alice", "true", "--set", "logs.group=root")
-	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "the user "+s.alice.Username+" is not in the group root")
-}
-
-// Another user of the machine finds only the server's port, and can neither list runs nor start
-// programs as its owner.
-func TestAnotherUserOfTheMachine(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	l := newLocal(t)
-	l.ok("run", "-n", "1", "--", "true")
-	address := l.server().Address
-
-	h := newStranger(t)
-	asNobody := func(args ...string) (int, string) {
-		t.Helper()
-		code, stdout, stderr := h.run(nil, args...)
-		require.NotZero(t, code, stdout+stderr)
-		return code, stdout + stderr
-	}
-	for _, args := range [][]string{{"list"}, {"status", "true-1"}, {"run", "--remote", "-n", "1", "--", "id"}} {
-		code, said := asNobody(append([]string{h.program, "--address", address}, args...)...)
-		assert.Equal(t, 125, code, said)
-		// The server closes the connection, or resets it if it did not read all the input.
-		assert.Regexp(t, "(no connection to the Temporal server|no Temporal server) at "+address, said, args)
-	}
-	_, said := asNobody("cat", filepath.Join(l.state(), "server", "key.pem"))
-	assert.Contains(t, said, "Permission denied")
-}
-
 // copyProgram copies a program with cp. This process must not open it for writing, because a
 // parallel test's child could inherit the open file, and a file open for writing cannot be
 // executed.
@@ -264,23 +139,4 @@ func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput()
 	require.NoError(t, err, string(out))
-}
-
-// A container may run under any user ID, without a name in the password file or the environment.
-func TestUserWithoutAName(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	h := newStranger(t)
-	const unknown = 4000000
-	require.NoError(t, os.Chown(h.home, unknown, unknown))
-	h.credential = &syscall.Credential{Uid: unknown, Gid: unknown}
-	server := h.path("clusterrun-devserver")
-	copyProgram(t, harness.Devserver(t), server)
-	// It also works without HOME, if CLUSTERRUN_STATE_DIR is set.
-	p := harness.StartAs(t, h.credential, h.home, []string{"PATH=" + os.Getenv("PATH"), "CLUSTERRUN_STATE_DIR=" + h.path("state")},
-		h.program, "run", "-n", "1", "--", "id", "-u")
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stdout(), "4000000")
 }

@@ -101,15 +101,6 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 	}
 }
 
-// A host worker without the key cannot read a run, and names the key.
-func TestAWorkerWithoutTheKey(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t)
-	s.StartWorker(t)
-	keys := keyFile(t, "one")
-	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--codec-keys", keys, "--", "true"), `it is encoded with the key "one", which is missing or different here`)
-}
-
 // The temporal CLI and Temporal's Web UI show encoded payloads through clusterrun server codec.
 func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()

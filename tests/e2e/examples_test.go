@@ -43,20 +43,6 @@ func TestExampleLogistic(t *testing.T) {
 	}
 }
 
-// An unmodified torchrun script with four ranks on gloo.
-func TestExampleDDP(t *testing.T) {
-	t.Parallel()
-	path := "/usr/bin:" + os.Getenv("PATH")
-	probe := exec.Command("/usr/bin/python3", "-c", "import torch")
-	if err := probe.Run(); err != nil {
-		t.Skip("PyTorch is not installed (Debian: python3-torch)")
-	}
-	l := newLocal(t)
-	code, r, stderr := l.example("ddp", path)
-	require.Zero(t, code, stderr)
-	assert.Len(t, r.Tasks, 4)
-}
-
 // A chief schedules closures on three workers, according to its README, and prints their values.
 func TestExampleCoordinator(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,23 +25,6 @@ func (f *fixture) startedOnce(index int) int {
 	require.Len(f.t, lines, 1, "started twice")
 	pid := must.Get(strconv.Atoi(lines[0]))(f.t)
 	return pid
-}
-
-func TestTerminatedWhileTheWorkerIsUp(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
-	f.startedOnce(0)
-	f.startedOnce(1)
-	require.NoError(t, f.client.TerminateWorkflow(context.Background(), run.GetID(), run.GetRunID(), "test"))
-	harness.Eventually(t, "the processes are gone", func() bool { return len(harness.Alive(f.mark)) == 0 })
-	harness.Eventually(t, "the plan is dropped", func() bool {
-		plans, _ := filepath.Glob(filepath.Join(f.worker.State, "worker", "plans", "*.json"))
-		return len(plans) == 0
-	})
-	stderr := f.Fails(t, 125, "worker", "--state-dir", f.worker.State)
-	assert.Contains(t, stderr, f.worker.State, "a second host worker on the same state is refused")
-	assert.Contains(t, stderr, strconv.Itoa(f.worker.Cmd.Process.Pid))
 }
 
 func TestTheWorkerIsStopped(t *testing.T) {

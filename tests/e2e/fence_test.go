@@ -182,24 +182,6 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	}
 }
 
-// A server with an emptied database does not know the runs. Processes are not stopped for that
-// reason.
-func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, until)}})
-	pid := f.startedOnce(0)
-	f.Kill()
-	f.Empty()
-	f.Restart()
-	harness.Eventually(t, "the host worker sees that it is another server", func() bool {
-		return strings.Contains(f.worker.Stderr(), "this is a different Temporal server")
-	})
-	assert.Contains(t, harness.Alive(f.mark), pid)
-	touch(t, f, "go")
-	harness.Eventually(t, "the process ends by itself", func() bool { return len(harness.Alive(f.mark)) == 0 })
-}
-
 // If the server is down for longer than stop_after, a run on several hosts loses all its
 // processes, and reports that. With the policy keep, or if the hosts reach each other and outage
 // is longer, the run keeps the same processes.

@@ -124,18 +124,6 @@ while True:
 		assert.Zero(t, x.ExitCode())
 	})
 
-	t.Run("signals", func(t *testing.T) {
-		for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
-			x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo up; "+withGrandchild)
-			before := x.Before
-			x.Expect("up\r\n")
-			x.Kill(signal)
-			assert.Equal(t, want, x.ExitCode())
-			restored(t, x, before)
-			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-		}
-	})
-
 	t.Run("killed", func(t *testing.T) {
 		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c", harness.Napping(`trap '' TERM HUP; echo up; while :; do nap; done`))
 		before := x.Before

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,42 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// The spec makes all its programs' barriers local, so they pass without a server.
-func TestLocalBarriersOfTheSpec(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	python := must.Get(exec.LookPath("python3"))(t)
-	env := map[string]string{
-		"CR": harness.Clusterrun(t), "PYTHONDONTWRITEBYTECODE": "1",
-		"PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python"),
-	}
-	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(env), Tasks: []spec.TaskGroup{
-		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
-until [ -e $DIR/go ]; do nap; done
-"$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
-		// A pinned address also selects the host for unpinned tasks.
-		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
-import clusterrun, os
-clusterrun.barrier("x")
-clusterrun.barrier("x")
-open(os.environ["DIR"] + "/second-pinned-0", "w").write("passed")`}},
-	}})
-	for _, name := range []string{"first-worker-0", "first-worker-1"} {
-		f.file(name)
-	}
-	f.Kill()
-	touch(t, f, "go")
-	for _, name := range []string{"second-worker-0", "second-worker-1", "second-pinned-0"} {
-		f.file(name)
-	}
-	f.Restart()
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-}
 
 // Tasks on two hosts meet at a barrier, despite outages of everything between them.
 func TestTasksOfTwoHostsMeet(t *testing.T) {

@@ -15,11 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // polite is a task that takes a while to exit after its stop signal.
@@ -30,30 +28,6 @@ func awaitUp(t *testing.T, p *harness.Process) {
 	harness.Eventually(t, "the task is up", func() bool {
 		_, err := os.Stat(filepath.Join(p.Dir, "up"))
 		return err == nil
-	})
-}
-
-// A launcher killed while the server is down leaves no socket. A later command removes the rest,
-// without a server at the usual address.
-func TestTheLauncherIsKilledWhileTheServerIsAway(t *testing.T) {
-	t.Parallel()
-	s := harness.StartServer(t, "--headless")
-	state, err := os.MkdirTemp("", "left") // a path short enough for sockets
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(state) })
-	p := s.StartCLI(t, "run", "--state-dir", state, "--id", "left", "-n", "1", "--", "bash", "-c", polite)
-	awaitUp(t, p)
-	runs := filepath.Join(state, "runs")
-	require.Len(t, sockets(t, runs), 1)
-	s.Kill()
-	p.Kill(syscall.SIGKILL)
-	harness.Eventually(t, "the sockets are gone", func() bool { return len(sockets(t, runs)) == 0 })
-	s.Restart()
-	harness.Eventually(t, "the directory of the run is removed", func() bool {
-		next := harness.Start(t, p.Dir, p.Env, harness.Clusterrun(t), "run", "--state-dir", state, "-n", "1", "true")
-		require.Zero(t, next.ExitCode(), next.Stderr())
-		left, err := os.ReadDir(runs)
-		return err == nil && len(left) == 0
 	})
 }
 
@@ -163,18 +137,4 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	}
 	both.Wait()
 	assert.Contains(t, s.Fails(t, 125, "run", "--remote", "--queue", "nobody", "--set", "placement_timeout=1s", "-n", "1", "--dir", t.TempDir(), "--", "true"), "no worker served the queue nobody within the placement timeout of 1s")
-}
-
-// A program installed without its supervisor reports that before it starts a run.
-func TestWithoutTheSupervisor(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	program := filepath.Join(t.TempDir(), "clusterrun")
-	copyProgram(t, harness.Clusterrun(t), program)
-	for _, args := range [][]string{{"run", "-n", "1", "--", "true"}, {"worker"}} {
-		p := harness.Start(t, l.home, harness.Env(l.home, "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)), append([]string{program}, args...)...)
-		assert.Equal(t, exitcode.Machinery, p.ExitCode(), args)
-		assert.Contains(t, p.Stderr(), supervise.ProgramName+", the supervisor of processes, is not next to "+program+" (no such file or directory); install both")
-		assert.NotContains(t, p.Stderr(), "run true-", "it has not started")
-	}
 }

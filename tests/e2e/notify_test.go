@@ -64,14 +64,3 @@ func TestNotifications(t *testing.T) {
 	require.ErrorContains(t, err, "notify.webhook.from_file: on host host-a: /no/such/file: no such file or directory")
 	assert.NoFileExists(t, filepath.Join(f.dir, "started"))
 }
-
-// A run's report mentions that its notice was not sent.
-func TestANoticeThatIsRefused(t *testing.T) {
-	t.Parallel()
-	hook := httptest.NewServer(http.NotFoundHandler())
-	defer hook.Close()
-	code, _, stderr := newLocal(t).run("run", "--notify", hook.URL+"/hush", "--", "sh", "-c", "exit 4")
-	assert.Equal(t, 4, code, stderr)
-	assert.Contains(t, stderr, "The notice was not sent: "+hook.Listener.Addr().String()+" answered 404 Not Found")
-	assert.NotContains(t, stderr, "hush")
-}

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,18 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // policed is a server with a host worker. By the worker's policy, alice may run the program job.
@@ -213,186 +206,34 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, ran, g.ran("job"))
 	assert.Empty(t, g.ran("evil"))
 
+	// Requests need their own permission.
+	code, said = g.cli("submit", "--id", "r", "--sign="+g.path("alice"), "--dir", g.dir, "-n", "1", "--", g.path("job"), "wait")
+	require.Zero(t, code, said)
+	code, said = g.cli("start", "--sign="+g.path("alice"), "r", "worker-1")
+	require.Zero(t, code, said)
+	harness.Eventually(t, "both tasks run", func() bool { return strings.Count(g.ran("job"), "r worker") == 2 })
+	code, said = g.cli("restart", "r", "worker-0")
+	require.Zero(t, code, said)
+	for want, args := range map[string][]string{
+		"worker-2, which is unsigned, on host host-a: no rule is for what is unsigned":          {"start", "r", "worker-2"},
+		"the policy of host host-a does not allow it: rule 1 does not allow the request signal": {"signal", "r", "worker-0", "USR1"},
+	} {
+		code, said = g.cli(args...)
+		assert.NotZero(t, code, args)
+		assert.Contains(t, said, want)
+	}
+	assert.True(t, g.wasAudited("restart", "r", "worker-0", ""))
+	assert.True(t, g.wasAudited("refused", "r", "worker-0", "rule 1 does not allow the request signal"))
+	code, said = g.cli("stop", "--wait", "r")
+	require.Zero(t, code, said)
 	info := must.Get(os.Stat(g.path("audit.log")))(t)
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
-}
-
-// Requests to an allowed run are also checked against the policy: updates, and activities
-// scheduled directly on the host's queue.
-func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
-	t.Parallel()
-	g := newPoliced(t)
-	s := g.job("wait")
-	code, said := g.cli("submit", "--id", "r", "--sign="+g.path("alice"), "--dir", g.dir, "-n", "2", "--", g.path("job"), "wait")
-	require.Zero(t, code, said)
-	ran := func(n int) {
-		t.Helper()
-		harness.Eventually(t, "tasks have been started", func() bool { return strings.Count(g.ran("job"), "r worker") == n })
-	}
-	ran(2)
-
-	for what, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"unsigned": {[]string{"start", "r", "worker-2"}, "worker-2, which is unsigned, on host host-a: no rule is for what is unsigned"},
-		"denied":   {[]string{"start", "--sign=" + g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
-		"unknown":  {[]string{"start", "--sign=" + g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
-		"signal":   {[]string{"signal", "r", "worker-0", "USR1"}, "the policy of host host-a does not allow it: rule 1 does not allow the request signal"},
-		"stacks":   {[]string{"stacks", "r"}, "rule 1 does not allow the request stacks"},
-	} {
-		code, said := g.cli(c.args...)
-		assert.NotZero(t, code, what)
-		assert.Contains(t, said, c.want, what)
-	}
-	code, said = g.cli("start", "--sign="+g.path("alice"), "r", "worker-2")
-	require.Zero(t, code, said)
-	ran(3)
-	code, said = g.cli("restart", "r", "worker-2")
-	require.Zero(t, code, said)
-	ran(4)
-	code, said = g.cli("stop", "r", "worker-2")
-	require.Zero(t, code, said)
-	harness.Eventually(t, "it has ended", func() bool {
-		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-2") == spec.TaskEnded
-	})
-
-	// The signed request that started it, repeated.
-	var q spec.StartTaskRequest
-	q.Task = "worker-3"
-	signature := must.Get(signatures.OfStart("r", q).Sign(g.alice, time.Now().Add(time.Hour)))(t)
-	start := func(q spec.StartTaskRequest) error {
-		u, err := g.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-			WorkflowID: "r", UpdateName: spec.UpdateStartTask.Name, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
-		})
-		if err != nil {
-			return err
-		}
-		return u.Get(t.Context(), nil)
-	}
-	q.Signature = signature
-	changed := q
-	changed.Command = []string{g.path("job"), "other"}
-	assert.ErrorContains(t, start(changed), "it is for another run ID or another request")
-	require.NoError(t, start(q))
-	ran(5)
-	code, said = g.cli("stop", "r", "worker-3")
-	require.Zero(t, code, said)
-	harness.Eventually(t, "it has ended", func() bool {
-		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-3") == spec.TaskEnded
-	})
-	assert.ErrorContains(t, start(q), "it was used before; sign again")
-
-	// By hand, on the host's queue.
-	instance := supervisor.InstanceIn(filepath.Join(g.worker.State, "worker"))
-	require.NotEmpty(t, instance)
-	queue := spec.InstanceQueue(spec.TaskQueue, "host-a", instance)
-	d := must.Get(g.client.DescribeWorkflowExecution(t.Context(), "r", ""))(t)
-	execution := d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-	evil := spec.Task{Type: "worker", Index: 9, Rank: 9, Command: []string{g.path("evil")}, Dir: g.dir}
-	asSigned := evil
-	asSigned.Signed = &q
-	replaced := spec.Task{Type: "worker", Index: 1, Rank: 1, Command: []string{g.path("evil")}, Dir: g.dir}
-	unsigned := s.WithDefaults()
-	for what, c := range map[string]struct {
-		activity string
-		input    any
-		want     string
-	}{
-		"reserve":            {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: unsigned}, "is unsigned"},
-		"reserve nothing":    {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{}, "there is no spec"},
-		"reserve no command": {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
-		"start":              {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
-		"start as signed":    {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
-		"start another":      {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
-		"no such run":        {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
-	} {
-		assert.ErrorContains(t, g.activity("attack by "+what, queue, c.activity, c.input), c.want, what)
-	}
-	assert.Empty(t, g.ran("evil"))
-	assert.True(t, g.wasAudited("refused", "r", "worker-9", "no rule is for what is unsigned"))
-	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task differs from the one in the signed request"))
-	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
-
-	// A workflow makes requests that no clusterrun workflow makes, for a run signed by alice.
-	signed := g.sign("by-alice", s, time.Hour).WithDefaults()
-	other := g.sign("by-alice", g.job("other"), time.Hour).WithDefaults()
-	cluster := hostapi.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []hostapi.Member{{Type: "worker", Address: "evil.example:1"}}}
-	lines := len(g.audited())
-	errs := g.activities("by-alice", queue,
-		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: signed}},
-		byHand{hostapi.Name(hostapi.Host.Prepare), hostapi.PrepareInput{Cluster: cluster}},
-		byHand{hostapi.Name(hostapi.Host.SignalTasks), signalling("worker-0")},
-		byHand{hostapi.Name(hostapi.Host.SignalTasks), signalling("worker-5")},
-		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: other}},
-		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: other, Generation: 1}},
-	)
-	assert.Empty(t, errs[0])
-	assert.Contains(t, errs[1], "the cluster differs from the run's spec")
-	assert.Contains(t, errs[2], "rule 1 does not allow the request signal")
-	assert.Contains(t, errs[3], "the run has no task worker-5 here")
-	assert.Contains(t, errs[4], "this host knows the run with a different spec or different signers")
-	assert.Contains(t, errs[5], "this host knows the run with a different spec or different signers")
-	var refused []string
-	for _, e := range g.audited()[lines:] {
-		if e.Run == "by-alice" {
-			refused = append(refused, e.What+" "+e.Asked)
-		}
-	}
-	assert.Equal(t, []string{"refused signal", "refused signal", "refused reserve", "refused reserve"}, refused)
-	assert.True(t, g.wasAudited("refused", "r", "worker-2", "rule 1 does not allow the program "+g.path("evil")))
-	assert.True(t, g.wasAudited("refused", "r", "worker-0", "rule 1 does not allow the request signal"))
-	assert.True(t, g.wasAudited("restart", "r", "worker-2", ""))
-	assert.True(t, g.wasAudited("terminate", "r", "worker-2", ""))
-}
-
-func signalling(task string) spec.HostRequest[spec.SignalRequest] {
-	return spec.HostRequest[spec.SignalRequest]{Request: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
 }
 
 // byHand is an activity that no clusterrun workflow scheduled.
 type byHand struct {
 	Activity string
 	Input    any
-}
-
-// activity schedules an activity from a test workflow, and returns its first failure.
-func (g *policed) activity(workflowID, queue, name string, input any) error {
-	g.t.Helper()
-	if err := g.activities(workflowID, queue, byHand{name, input})[0]; err != "" {
-		return errors.New(err)
-	}
-	return nil
-}
-
-// activities does the same for several activities in sequence. The message is empty on success.
-func (g *policed) activities(workflowID, queue string, calls ...byHand) []string {
-	g.t.Helper()
-	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
-	w.RegisterWorkflowWithOptions(func(ctx workflow.Context) ([]string, error) {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			TaskQueue: queue, StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-		})
-		errs := make([]string, len(calls))
-		for i, c := range calls {
-			var exit spec.Exit // of RunTask
-			if err := workflow.ExecuteActivity(ctx, c.Activity, c.Input).Get(ctx, &exit); err != nil {
-				errs[i] = err.Error()
-			} else if exit.Cause != "" && !exit.OK() {
-				errs[i] = fmt.Sprintf("exit code %d: %s", exit.ExitCode, exit.Message)
-			}
-		}
-		return errs, nil
-	}, workflow.RegisterOptions{Name: "Attack"})
-	require.NoError(g.t, w.Start())
-	defer w.Stop()
-	run := must.Get(g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: workflowID, TaskQueue: "by-hand-" + workflowID}, "Attack"))(g.t)
-	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
-	defer cancel()
-	var errs []string
-	require.NoError(g.t, run.Get(ctx, &errs))
-	require.Len(g.t, errs, len(calls))
-	return errs
 }
 
 // A start that cannot be logged is refused.

@@ -60,8 +60,8 @@ echo "looked at $above"`)
 	assert.Equal(t, "[worker-0]:    looked at 1\n", stdout)
 }
 
-// stranger is a user of the machine with a home and the program: the user nobody if the test runs
-// as root, or else the test's user.
+// stranger is a user of the machine with a home and the program: a user without a name, as in a
+// container, if the test runs as root, or else the test's user.
 type stranger struct {
 	t          *testing.T
 	home       string
@@ -69,7 +69,7 @@ type stranger struct {
 	credential *syscall.Credential
 }
 
-const nobody = 65534
+const unknown = 4000000
 
 func newStranger(t *testing.T) *stranger {
 	t.Helper()
@@ -80,8 +80,8 @@ func newStranger(t *testing.T) *stranger {
 	copyProgram(t, harness.Clusterrun(t), h.program)
 	copyProgram(t, harness.Supervisor(t), filepath.Join(dir, supervise.ProgramName))
 	if os.Getuid() == 0 {
-		require.NoError(t, os.Chown(dir, nobody, nobody))
-		h.credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		require.NoError(t, os.Chown(dir, unknown, unknown))
+		h.credential = &syscall.Credential{Uid: unknown, Gid: unknown}
 	}
 	return h
 }

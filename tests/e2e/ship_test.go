@@ -84,21 +84,6 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 	})
 }
 
-func TestShipHere(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	dir := job(t)
-	stdout, stderr := l.succeeds("run", "--ship", dir, "-n", "2", "--", "./run.sh")
-	assert.Equal(t, 2, strings.Count(stdout, "hello from "))
-	assert.NotContains(t, stdout, "model.ckpt")
-	assert.Contains(t, stderr, "in a copy of "+dir)
-	assert.NoFileExists(t, filepath.Join(dir, "written"))
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "sub.sh"), []byte("echo here is $PWD\n"), 0o600))
-	assert.Regexp(t, `here is /.*/shipped/runs/.*/data`, l.ok("run", "--ship", dir, "--dir", "data", "--", "bash", "sub.sh"))
-	assert.Contains(t, l.fails(127, "run", "--ship", dir, "--", "./missing.sh"), "./missing.sh on host")
-}
-
 func TestShipBySSH(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)

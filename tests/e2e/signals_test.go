@@ -26,8 +26,7 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	return p
 }
 
-// Only signals in the list stop the run. TestRunIsInterrupted tests torch's four defaults (TE-32,
-// TE-35, SEED-80).
+// Only signals in the list stop the run (TE-32, TE-35, SEED-80).
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
@@ -90,22 +89,6 @@ func TestIgnoredSignals(t *testing.T) {
 			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 		})
 	}
-	t.Run("worker", func(t *testing.T) {
-		s := harness.StartServer(t, "--headless")
-		home := t.TempDir()
-		p := harness.Start(t, home, harness.Env(home), "sh", "-c", `trap "" INT QUIT HUP; exec "$@"`, "sh",
-			harness.Clusterrun(t), "worker", "--address", s.Address, "--state-dir", home+"/state")
-		harness.Eventually(t, "it polls", func() bool { return strings.Contains(p.Stderr(), "ready") })
-		p.Kill(syscall.SIGINT)
-		p.Kill(syscall.SIGHUP)
-		p.Kill(syscall.SIGQUIT)
-		code, stdout, stderr := s.CLI(t, "run", "--remote", "-n", "1", "--dir", home, "--", "bash", "-c", "cat /proc/self/status >status")
-		require.Zero(t, code, stdout+stderr)
-		b := must.Get(os.ReadFile(filepath.Join(home, "status")))(t)
-		assert.Zero(t, maskOf(t, string(b))&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)|bit(syscall.SIGHUP)))
-		p.Kill(syscall.SIGTERM)
-		assert.Zero(t, p.ExitCode())
-	})
 }
 
 // SIGUSR1 and SIGUSR2 do not stop a run: its processes receive them, each once.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -151,49 +150,6 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
 	p.Kill(syscall.SIGKILL)
 	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
-}
-
-// Every host error is reported in ssh's words, and nothing is left on the remaining hosts.
-func TestHostsThatCannotBeReached(t *testing.T) {
-	t.Parallel()
-	h := newOnHosts(t, 2)
-	t.Cleanup(h.gone)
-	ssh := `exec ` + h.Agent + ` -o BatchMode=yes "$1" `
-	old := h.Write("old-clusterrun", "#!/bin/sh\n[ $1 = version ] && echo 'clusterrun 0.1.0, go1.0' || { echo 'clusterrun: there is no command' >&2; exit 2; }\n")
-	other := func(program string) string {
-		return `"$(printf %s "$2" | sed 's#` + harness.Clusterrun(t) + `#` + program + `#g')"`
-	}
-	for name, c := range map[string]struct {
-		agent, hosts string
-		want         []string
-	}{
-		"unknown host key": {h.Agent + " -o UserKnownHostsFile=/dev/null", "a,b", []string{
-			`(?m)host a: ssh: .*Host key verification failed\.$`, `host b: ssh: .*Host key verification failed`}},
-		"a password is wanted": {h.Agent + " -o PreferredAuthentications=password", "a", []string{
-			`host a: ssh: .*Permission denied`}},
-		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
-			`(?m)^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\n\z`}},
-		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
-			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it`}},
-		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{
-			`host a: its clusterrun is clusterrun 0\.1\.0, go1\.0, this one is clusterrun .*; install the same version`, `host b: its clusterrun`}},
-		"an agent that fails":               {"false", "a", []string{`host a: false: exit status 1`}},
-		"no agent":                          {"/nowhere/ssh", "a", []string{`host a: .*/nowhere/ssh: no such file`}},
-		"an agent that is no way to a host": {"echo", "a", []string{`host a: echo has ended`}},
-		"an agent that hangs on one host": {h.agent("hang", `[ "$1" = b ] && exec sleep 1000; exit 9`), "a,b", []string{
-			`clusterrun: waiting for b \(hang\)`, `host a: hang: exit status 9`, `host b: it had not answered when another host had failed`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			code, stdout, stderr := h.run(h.args(c.agent, "-H", c.hosts, "--", "bash", "-c", "echo started")...)
-			assert.Equal(t, 125, code, stderr)
-			assert.Empty(t, stdout)
-			stderr = regexp.MustCompile(`clusterrun: the processes have .*\n`).ReplaceAllString(stderr, "")
-			for _, want := range c.want {
-				assert.Regexp(t, want, stderr)
-			}
-		})
-	}
 }
 
 // A command that is waiting for hosts is stopped by one signal, or by SIGKILL, together with its

@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,25 +78,4 @@ tasks:
 	assert.Equal(t, 5, info.WorldSize)
 	sockets := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*")))(t)
 	assert.Empty(t, sockets, "nothing is left")
-}
-
-// A run's status shows its tasks' reported progress, and why one restarted.
-func TestProgressIsSeen(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	p := l.start("run", "--id", "steps", "-n", "2", "--auto-restart", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
-		harness.Napping(`[ $RANK$CLUSTERRUN_RESTART_COUNT != 10 ] || exit 3; "$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do nap; done`))
-	harness.Eventually(t, "status has it", func() bool {
-		code, stdout, _ := l.run("status", "steps")
-		return code == 0 && strings.Contains(stdout, "PROGRESS") &&
-			strings.Contains(stdout, "25% (1/4) loss 0.0") && strings.Contains(stdout, "50% (2/4) loss 0.1")
-	})
-	harness.Eventually(t, "the restart has its cause", func() bool {
-		return regexp.MustCompile(`worker-1 on \S+ \(rank 1\) exited with exit code 3; worker-1 restarted \(attempt_1\)\n`).MatchString(p.Stderr())
-	})
-	_, stdout, _ := l.run("status", "steps")
-	assert.NotContains(t, stdout, "\x1b")
-	assert.NotContains(t, stdout, "\a")
-	require.NoError(t, os.WriteFile(filepath.Join(l.home, "done"), nil, 0o600))
-	assert.Zero(t, p.ExitCode())
 }

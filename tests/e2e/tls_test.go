@@ -122,33 +122,6 @@ func TestRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// If a host worker's certificate is refused later, the worker reports it, keeps its processes,
-// and continues when it is allowed again.
-func TestRefusedLater(t *testing.T) {
-	t.Parallel()
-	f := withoutWorker(t)
-	g := harness.StartGate(t, f.Server)
-	w := guarded(t, g.Client("host", time.Hour).Env())
-	awaitReady(t, w)
-	run := f.start(&spec.RunSpec{Dir: f.dir, Tasks: []spec.TaskGroup{
-		group("worker", 2, `echo $$ > pid-$CLUSTERRUN_TASK_INDEX; until [ -e go ]; do nap; done`),
-	}})
-	f.file("pid-0")
-	f.file("pid-1")
-	g.Allow(onlyAnswers)
-	harness.Eventually(t, "the worker says so", func() bool {
-		require.False(t, w.Exited(), w.Stderr())
-		return strings.Contains(w.Stderr(), "its operator must allow that")
-	})
-	g.Allow(nil)
-	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
-	result := harness.Result(t, run)
-	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
-	for _, task := range result.Tasks {
-		assert.Zero(t, task.Exit.Restart, task.Name)
-	}
-}
-
 // A file's API key is replaced while a host worker serves.
 func TestAnAPIKeyIsReplaced(t *testing.T) {
 	t.Parallel()
