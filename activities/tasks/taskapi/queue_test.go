@@ -51,6 +51,8 @@ func newTestQueue(t testing.TB, functions map[string]function) *testQueue {
 
 // limit recreates the queue with room for size waiting closures.
 func (q *testQueue) limit(size int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.machine = rules.New(rules.ConfigOf(closure.QueueInput{QueueSize: size}))
 	q.machine.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: slotsOfQueue}}})
 }
@@ -59,17 +61,17 @@ func (q *testQueue) limit(size int) {
 func (q *testQueue) Answer(ctx context.Context, operation string, message []byte) (any, *wire.Problem) {
 	switch operation {
 	case wire.OpSchedule:
-		return asking(ctx, q, operation, message, func(r closure.ScheduleRequest) uint64 { return r.Batch }, q.machine.Schedule)
+		return asking(ctx, q, operation, message, func(r closure.ScheduleRequest) uint64 { return r.Batch }, (*rules.Queue).Schedule)
 	case wire.OpJoin:
-		return asking(ctx, q, operation, message, func(r closure.WaitRequest) uint64 { return r.Call }, q.machine.Join)
+		return asking(ctx, q, operation, message, func(r closure.WaitRequest) uint64 { return r.Call }, (*rules.Queue).Join)
 	case wire.OpTake:
-		return asking(ctx, q, operation, message, func(closure.TakeRequest) uint64 { return q.takes.Add(1) }, q.machine.Take)
+		return asking(ctx, q, operation, message, func(closure.TakeRequest) uint64 { return q.takes.Add(1) }, (*rules.Queue).Take)
 	}
 	return closure.Opened{}, nil
 }
 
 func asking[Q interface{ Validate() error }, A any](
-	ctx context.Context, q *testQueue, operation string, message []byte, number func(Q) uint64, do func(Q) *rules.Call[A],
+	ctx context.Context, q *testQueue, operation string, message []byte, number func(Q) uint64, do func(*rules.Queue, Q) *rules.Call[A],
 ) (any, *wire.Problem) {
 	var r Q
 	err := json.Unmarshal(message, &r)
@@ -87,7 +89,7 @@ func asking[Q interface{ Validate() error }, A any](
 	call, again := q.asked[key].(*rules.Call[A])
 	if !again {
 		q.machine.Now(time.Now())
-		call = do(r)
+		call = do(q.machine, r)
 		q.asked[key] = call
 		q.change()
 	}
