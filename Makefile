@@ -80,7 +80,7 @@ test: build $(TOOLS)/gotestsum ## run all tests, those of the embedded server in
 check: ## compile and vet, and test what has changed, but for whole runs: before each commit
 	$(GO) build ./...
 	$(GO) vet ./...
-	$(GO) test -vet=off -short $$($(GO) list ./... | grep -Ev '/tests/(bench|browser|compare|drill|e2e|extra|measure|record)$$')
+	$(GO) test -vet=off -short $$($(GO) list ./... | grep -Ev '/tests/(browser|drill|e2e|extra|record)$$')
 
 .PHONY: test-long
 test-long: ## the same with all cases, which takes twice as long
@@ -124,7 +124,7 @@ bench-compare: $(TOOLS)/benchstat ## say what differs between the figures in OLD
 
 .PHONY: compare
 compare: build ## do the same work with the other launchers that are installed, for the table of `clusterrun help compare`
-	$(GO) run -trimpath ./tests/compare
+	$(GO) test -run '^$$' -bench '^BenchmarkPeers$$' -benchtime 1x -timeout 90m ./tests/bench
 
 # DEBIAN is a release whose PyTorch is meant; without it it is the one that is installed.
 in_debian = $(if $(DEBIAN),$(abspath .ci/in-debian) $(DEBIAN) $(abspath $(TOOLS)/debian-$(DEBIAN)))

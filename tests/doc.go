@@ -1,5 +1,4 @@
 // Package tests contains tests from outside and across packages. It tests the imports between
 // packages; e2e tests whole runs, drill tests faults, and bench measures figures. Package harness
-// is their shared code. Package peers describes other launchers, and compare compares clusterrun
-// with them.
+// is their shared code.
 package tests

@@ -1,6 +1,17 @@
-// Package bench measures what users wait for. Each benchmark prints its figure, the floor or peer
-// measured in the same run, and their ratio. Figures depend on the machine and its load, ratios
-// much less.
+// Package bench is the one program that measures what users wait for: with clusterrun, with a bare
+// shell or a byte to a socket as the floor, and with other launchers. Its benchmarks are its
+// commands:
 //
-//	make bench
+//	Figures       what users wait for most, with its floor of the same run (make bench)
+//	Peers         the same work with other launchers, for a table (make compare)
+//	ManyHosts, ManyJoin, ManyRequests
+//	              runs, queues and requests of a thousand simulated hosts
+//	Sweep, Hangs  many short trials; hangs whose guilty ranks are to be named
+//
+// A [Launcher] contains one program's command lines. A [Place] runs them with small programs that
+// report through named pipes, so that only this process's clock is used. The programs read a pipe
+// with its only write end in the Place, and exit with it, even if it is killed.
+//
+// Figures depend on the machine and its load. So comparisons alternate between both sides, and use
+// ratios.
 package bench

@@ -13,13 +13,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // TestMain also makes this program the programs that are measured.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "program" {
-		if err := measure.Program(os.Args[2], os.Args[3:]); err != nil {
+		if err := Program(os.Args[2], os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -60,16 +59,14 @@ func stopOwnServer(b *testing.B, home string) {
 // timed returns how long a command takes.
 func timed(b *testing.B, home string, argv ...string) time.Duration {
 	b.Helper()
-	took, err := (&measure.Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
+	took, err := (&Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
 	require.NoError(b, err)
 	return took
 }
 
-func ms(d time.Duration) float64 { return measure.Milliseconds(d) }
-
 func residentMiB(b *testing.B, pids ...int) float64 {
 	b.Helper()
-	size, err := measure.Resident(pids)
+	size, err := Resident(pids)
 	require.NoError(b, err)
 	return float64(size) / (1 << 20)
 }

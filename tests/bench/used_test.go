@@ -10,7 +10,6 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // note prints a figure immediately, since the measurement takes many minutes.
@@ -61,7 +60,7 @@ func (c *crowd) noteMemory() {
 	c.note(residentMiB(c.b, c.server.PID()), "MiB/server")
 	c.note(residentMiB(c.b, harness.Children(c.controller.Cmd.Process.Pid)...), "MiB/controller")
 	if d := c.server.Database; d != nil {
-		if size, err := measure.Resident(d.PIDs()); err == nil {
+		if size, err := Resident(d.PIDs()); err == nil {
 			c.note(float64(size)/(1<<20), "MiB/database-memory")
 		} else {
 			c.b.Logf("the memory of the database is unknown: %s", err) // a process just exited

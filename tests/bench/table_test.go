@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"os"
@@ -8,29 +8,28 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-func sample() *comparison {
-	c := &comparison{machine: measure.Machine{CPU: "A processor", Cores: 2, Kernel: "Linux 6", Load: "0.10"}}
-	c.add("clusterrun", "", &measure.Launcher{})
-	c.add("a shell", "", &measure.Launcher{})
-	c.add("mpirun", "openmpi-bin", &measure.Launcher{})
+func sampleTable() *comparison {
+	c := &comparison{machine: Machine{CPU: "A processor", Cores: 2, Kernel: "Linux 6", Load: "0.10"}}
+	c.add("clusterrun", "", &Launcher{})
+	c.add("a shell", "", &Launcher{})
+	c.add("mpirun", "openmpi-bin", &Launcher{})
 	c.add("other", "", nil)
 	c.rows = []row{
-		{name: "launch of 1", unit: "ms", cells: []cell{{value: 60}, {value: 1}, {value: 30}}},
-		{name: "launch of 8", unit: "ms", cells: []cell{{value: 100}, {value: 5}, {value: 200}}},
-		{name: "lines", more: true, cells: []cell{{value: 100}, {value: 5000}, {value: 300}}},
-		{name: "memory", unit: "KiB", cells: []cell{{value: 150}, {value: 0}, {value: 0}}},
+		{work{name: "launch of 1", unit: "ms"}, []cell{{value: 60}, {value: 1}, {value: 30}}},
+		{work{name: "launch of 8", unit: "ms"}, []cell{{value: 100}, {value: 5}, {value: 200}}},
+		{work{name: "lines", more: true}, []cell{{value: 100}, {value: 5000}, {value: 300}}},
+		{work{name: "memory", unit: "KiB"}, []cell{{value: 150}, {value: 0}, {value: 0}}},
 	}
-	c.alike = []libraryRow{{"barrier", "clusterrun", []string{"90 µs"}, true}}
+	c.alike = []libraryRow{{"barrier", "clusterrun", []string{"90 µs"}}}
 	c.failures = []string{"lines, mpirun: failed in round 2"}
 	return c
 }
 
 func TestTableNamesWhatIsWorseAndWhatIsMissing(t *testing.T) {
-	text := sample().markdown()
+	text := sampleTable().markdown()
 	assert.Contains(t, text, "On A processor, 2 processors, Linux 6, load 0.10 (")
 	assert.Contains(t, text, "| | clusterrun | a shell | mpirun |\n| --- | --- | --- | --- |\n")
 	assert.Contains(t, text, "| launch of 1 | 60 ms | 1 ms | 30 ms |\n")

@@ -1,4 +1,4 @@
-package measure
+package bench
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 // Closures returns the time from scheduling to value for each of several closures in sequence.
 // The coordinator is outside the run, whose four tasks are started by l, clusterrun; c is a
 // client of its server.
-func (p *Place) Closures(ctx context.Context, l *Launcher, c client.Client, times int, program []string) (Series, error) {
+func (p *Place) Closures(ctx context.Context, l *Launcher, c client.Client, times int) (Series, error) {
 	id := starter.NewID("bench")
 	tasks, err := p.launch(ctx, func(dir string, n int, argv []string) ([]string, error) {
 		line, err := l.Launch(dir, n, argv)
 		return slices.Insert(line, slices.Index(line, "--"), "--id", id), err
-	}, 4, append(program, "serve"))
+	}, 4, append(slices.Clone(p.program), "serve"))
 	if err != nil {
 		return nil, err
 	}

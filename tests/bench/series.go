@@ -1,4 +1,4 @@
-package measure
+package bench
 
 import (
 	"slices"
@@ -14,5 +14,4 @@ func (s Series) Median() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// Milliseconds converts a duration to a number to print.
-func Milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

@@ -1,4 +1,4 @@
-package measure
+package bench
 
 import (
 	"context"
@@ -25,6 +25,8 @@ type Place struct {
 	Dir string
 	// Env is the launchers' environment. If nil, they inherit this process's environment.
 	Env []string
+	// program selects one of the programs that take part, by its next argument.
+	program []string
 }
 
 // command is a started launcher.

@@ -1,10 +1,11 @@
-package measure
+package bench
 
 import (
 	"context"
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,15 +30,14 @@ func (p *Place) Barrier(ctx context.Context, start Start, n int, program []strin
 	return took.Median(), c.finish(false)
 }
 
-// LocalBarrier is Barrier for one host, with the client in Go. program is the command line of
-// [Program].
-func (p *Place) LocalBarrier(ctx context.Context, l *Launcher, n, rounds int, program []string) (time.Duration, error) {
-	return p.Barrier(ctx, l.Launch, n, append(program, "barrier", strconv.Itoa(rounds)))
+// LocalBarrier is Barrier for one host, with the client in Go.
+func (p *Place) LocalBarrier(ctx context.Context, l *Launcher, n, rounds int) (time.Duration, error) {
+	return p.Barrier(ctx, l.Launch, n, append(slices.Clone(p.program), "barrier", strconv.Itoa(rounds)))
 }
 
 // Exchange is the minimum time for a barrier round over a Unix socket: a byte from each of n
 // programs, and then a byte to each.
-func (p *Place) Exchange(ctx context.Context, n, rounds int, program []string) (time.Duration, error) {
+func (p *Place) Exchange(ctx context.Context, n, rounds int) (time.Duration, error) {
 	path := filepath.Join(p.Dir, "exchange")
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Place) Exchange(ctx context.Context, n, rounds int, program []string) (
 	}
 	served := make(chan error, 1)
 	go func() { served <- exchange(l, n) }()
-	took, err := p.Barrier(ctx, Shell().Launch, n, append(program, "exchange", path, strconv.Itoa(rounds)))
+	took, err := p.Barrier(ctx, Shell().Launch, n, append(slices.Clone(p.program), "exchange", path, strconv.Itoa(rounds)))
 	_ = l.Close()
 	if end := <-served; !errors.Is(end, net.ErrClosed) {
 		err = errors.Join(err, end)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -30,9 +30,55 @@ func replace(page, text string) error {
 	return os.WriteFile(page, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644)
 }
 
+// comparison contains the compared launchers and the results. clusterrun is the first launcher.
+type comparison struct {
+	*Place
+	machine Machine
+	columns []column
+	missing []string // launchers that are not installed
+	rows    []row
+	alike   []libraryRow // about libraries
+	// failures lists measurements that failed and were not repeated.
+	failures []string
+}
+
+type column struct {
+	name string
+	*Launcher
+}
+
+// row is one work, with a cell for each launcher.
+type row struct {
+	work
+	cells []cell
+}
+
+// cell is a figure, or text in its place.
+type cell struct {
+	value float64
+	text  string
+}
+
+type libraryRow struct {
+	work, with string
+	figures    []string
+}
+
+// add adds a launcher. l is nil if it is not installed.
+func (c *comparison) add(name, debian string, l *Launcher) {
+	switch {
+	case l != nil:
+		c.columns = append(c.columns, column{name, l})
+	case debian != "":
+		c.missing = append(c.missing, fmt.Sprintf("%s (Debian: %s)", name, debian))
+	default:
+		c.missing = append(c.missing, name)
+	}
+}
+
 func (c *comparison) markdown() string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "On %s (%s), the best of %s:\n\n", c.machine, time.Now().UTC().Format("2 January 2006"), plural.Of(c.rounds, "round", "rounds at most"))
+	fmt.Fprintf(&t, "On %s (%s), the best of %s:\n\n", c.machine, time.Now().UTC().Format("2 January 2006"), plural.Of(peerRounds, "round", "rounds at most"))
 	t.WriteString("| |")
 	for _, l := range c.columns {
 		fmt.Fprintf(&t, " %s |", l.name)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // Peer is a launcher that may be installed.
@@ -18,13 +16,13 @@ type Peer struct {
 	// Debian is the launcher's Debian package, or empty.
 	Debian string
 	// Find returns the launcher, or nil if it is not installed.
-	Find func() *measure.Launcher
+	Find func() *Launcher
 }
 
-// launchers lists the launchers to compare.
-var launchers = []Peer{
-	{"Open MPI", "openmpi-bin", func() *measure.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
-	{"MPICH", "mpich", func() *measure.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
+// peers lists the launchers to compare.
+var peers = []Peer{
+	{"Open MPI", "openmpi-bin", func() *Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
+	{"MPICH", "mpich", func() *Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
 	{"torchrun", "python3-torch", torchrun},
 	{"GNU parallel", "parallel", gnuParallel},
 	{"supervisord", "supervisor", supervisord},
@@ -32,7 +30,7 @@ var launchers = []Peer{
 }
 
 // mpirun finds an MPI family's mpirun: by its own name, or by the output of --version.
-func mpirun(family, name string, of func(path string) *measure.Launcher) *measure.Launcher {
+func mpirun(family, name string, of func(path string) *Launcher) *Launcher {
 	for _, name := range []string{name, "mpirun", "mpiexec"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -46,26 +44,26 @@ func mpirun(family, name string, of func(path string) *measure.Launcher) *measur
 }
 
 // line is a command line, including the number of copies.
-func line(before []string, after ...string) measure.Start {
+func line(before []string, after ...string) Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return slices.Concat(before, []string{strconv.Itoa(n)}, after, argv), nil
 	}
 }
 
-func openMPI(path string) *measure.Launcher {
+func openMPI(path string) *Launcher {
 	start := []string{path, "--allow-run-as-root", "--oversubscribe", "-n"}
-	return &measure.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
+	return &Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
 }
 
 // mpich does not set End, because it leaves processes running if one fails without having called
 // MPI.
-func mpich(path string) *measure.Launcher {
-	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
+func mpich(path string) *Launcher {
+	return &Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
 }
 
 // torchrun starts torchrun with its own Python. It may be a script for a different Python than
 // the first on PATH.
-func torchrun() *measure.Launcher {
+func torchrun() *Launcher {
 	path, err := exec.LookPath("torchrun")
 	if err != nil {
 		return nil
@@ -79,7 +77,7 @@ func torchrun() *measure.Launcher {
 	}
 	// With Python 3.11, Debian's torch 1.13 accepts only streams 1 and 2, not even its own
 	// default of 0.
-	start := func(stream, restarts string) measure.Start {
+	start := func(stream, restarts string) Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			argv = slices.Clone(argv)
 			for j, arg := range argv {
@@ -91,10 +89,10 @@ func torchrun() *measure.Launcher {
 			}, argv), nil
 		}
 	}
-	return &measure.Launcher{Launch: start("2", "0"), End: start("2", "0"), Restart: start("2", "1"), Tee: start("1", "0")}
+	return &Launcher{Launch: start("2", "0"), End: start("2", "0"), Restart: start("2", "1"), Tee: start("1", "0")}
 }
 
-func gnuParallel() *measure.Launcher {
+func gnuParallel() *Launcher {
 	path, err := exec.LookPath("parallel")
 	if err != nil {
 		return nil
@@ -102,7 +100,7 @@ func gnuParallel() *measure.Launcher {
 	if out, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "GNU parallel") {
 		return nil // it is moreutils' parallel
 	}
-	start := func(flags ...string) measure.Start {
+	start := func(flags ...string) Start {
 		return func(_ string, n int, argv []string) ([]string, error) {
 			all := slices.Concat([]string{path, "--will-cite", "-q", "-N0", "-j", strconv.Itoa(n)}, flags, argv, []string{":::"})
 			for i := range n {
@@ -111,15 +109,15 @@ func gnuParallel() *measure.Launcher {
 			return all, nil
 		}
 	}
-	return &measure.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tagstring", "[{#}]", "--line-buffer")}
+	return &Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tagstring", "[{#}]", "--line-buffer")}
 }
 
-func supervisord() *measure.Launcher {
+func supervisord() *Launcher {
 	path, err := exec.LookPath("supervisord")
 	if err != nil {
 		return nil
 	}
-	start := func(restart string) measure.Start {
+	start := func(restart string) Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			config := filepath.Join(dir, "supervisord.conf")
 			text := fmt.Sprintf(`[supervisord]
@@ -141,15 +139,15 @@ stderr_logfile=NONE
 			return []string{path, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
 		}
 	}
-	return &measure.Launcher{Launch: start("false"), Restart: start("unexpected"), Stays: true}
+	return &Launcher{Launch: start("false"), Restart: start("unexpected"), Stays: true}
 }
 
-func processCompose() *measure.Launcher {
+func processCompose() *Launcher {
 	path, err := exec.LookPath("process-compose")
 	if err != nil {
 		return nil
 	}
-	start := func(restart string) measure.Start {
+	start := func(restart string) Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			config := filepath.Join(dir, "process-compose.yaml")
 			text := fmt.Sprintf("version: \"0.5\"\nprocesses:\n  copy:\n    command: %q\n    replicas: %d\n    availability:\n      restart: %q\n      max_restarts: 1\n",
@@ -159,7 +157,7 @@ func processCompose() *measure.Launcher {
 			}, os.WriteFile(config, []byte(text), 0o600)
 		}
 	}
-	return &measure.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
+	return &Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
 }
 
 // quoted quotes a command line for a shell.

@@ -1,4 +1,4 @@
-package measure
+package bench
 
 import (
 	"context"
@@ -12,20 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
-// TestMain also makes this program the programs used in measurements.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "program" {
-		if err := Program(os.Args[2], os.Args[3:]); err != nil {
-			panic(err)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 func newPlace(t *testing.T) *Place {
 	t.Helper()
-	p := &Place{Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}}
+	p := &Place{Dir: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH")}, program: []string{os.Args[0], "program"}}
 	t.Cleanup(func() {
 		left := must.Get(os.ReadDir(p.Dir))(t)
 		assert.Empty(t, left, "measurements leave files")
@@ -35,19 +24,14 @@ func newPlace(t *testing.T) *Place {
 
 func TestShellDoesAllThatIsMeasured(t *testing.T) {
 	p, shell := newPlace(t), Shell()
-	for what, measure := range map[string]func() (time.Duration, error){
-		"launch":  func() (time.Duration, error) { return p.Launch(t.Context(), shell, 8) },
-		"restart": func() (time.Duration, error) { return p.Restart(t.Context(), shell) },
-		"failure": func() (time.Duration, error) { return p.EndAfterFailure(t.Context(), shell.End, 8) },
-		"whole":   func() (time.Duration, error) { return p.Whole(t.Context(), shell.Launch, 8) },
-		"exchange": func() (time.Duration, error) {
-			return p.Exchange(t.Context(), 4, 10, []string{os.Args[0], "program"})
-		},
-	} {
-		took, err := measure()
-		require.NoError(t, err, what)
-		assert.Positive(t, took, what)
+	works := append(p.works(8), work{name: "exchange", measure: inMS(func(ctx context.Context, _ *Launcher) (time.Duration, error) { return p.Exchange(ctx, 4, 10) })})
+	for _, w := range works {
+		figure, err := w.measure(t.Context(), shell)
+		require.NoError(t, err, w.name)
+		assert.True(t, figure > 0 || w.unit == "KiB", w.name)
 	}
+	lines := must.Get(p.tee(t.Context(), shell))(t)
+	assert.Positive(t, lines)
 }
 
 func TestMemoryIsTheLaunchersWithWhatIsBesideIt(t *testing.T) {
