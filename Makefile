@@ -91,7 +91,8 @@ test-race: ## the same with the race detector
 	$(MAKE) test CGO_ENABLED=1 TESTFLAGS='-race $(TESTFLAGS)'
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## static checks, determinism of the workflow code and what we depend on among them
+lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## static checks, with determinism of the workflow code, prose, and what we depend on
+	$(GO) test -vet=off -run 'Words|Subjects' ./tests
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 	$(TOOLS)/workflowcheck -config .workflowcheck.yml ./workflows/...
 	.ci/dependencies $(TOOLS)/govulncheck

@@ -95,6 +95,7 @@ func (p passage) hits() (found []string) {
 // TestWords holds each area to its ceiling of stumbling phrases per 1,000 words. Ceilings only
 // fall: after fixing phrases, `go test ./tests -run TestWords -lower` writes the new ones.
 func TestWords(t *testing.T) {
+	onlyInLint(t)
 	words, hits := map[string]int{}, map[string]int{}
 	for _, p := range passages(t) {
 		words[p.area] += p.words()
@@ -113,6 +114,7 @@ func TestWords(t *testing.T) {
 
 // TestAddedWords holds what was written since the last change of the ceilings to the budget.
 func TestAddedWords(t *testing.T) {
+	onlyInLint(t)
 	base := lastCeilings(t)
 	added := addedLines(t, base)
 	words, found := 0, []string{}
@@ -129,11 +131,20 @@ func TestAddedWords(t *testing.T) {
 
 // TestSubjects holds the commits since then to "package: imperative", or "package, package: …".
 func TestSubjects(t *testing.T) {
+	onlyInLint(t)
 	subject := regexp.MustCompile(`^[a-z0-9/.-]+(?:, ?[a-z0-9/.-]+)*: [a-z].*[^.]$`)
 	for line := range strings.Lines(git(t, "log", "--no-merges", "--format=%s", lastCeilings(t)+"..HEAD")) {
 		line = strings.TrimSpace(line)
 		assert.Regexp(t, subject, line)
 		assert.LessOrEqual(t, len(line), 72, line)
+	}
+}
+
+// onlyInLint skips a test in `make test`, because `make lint` checks the prose.
+func onlyInLint(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make lint runs it")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // Closures returns the time from scheduling to value for each of several closures in sequence.
-// The coordinator is outside the run, whose four tasks are started by l, clusterrun; c is a
-// client of its server.
+// The coordinator is outside the run. l is clusterrun, which starts four tasks. c is a client for
+// the same server.
 func (p *Place) Closures(ctx context.Context, l *Launcher, c client.Client, times int) (Series, error) {
 	id := starter.NewID("bench")
 	tasks, err := p.launch(ctx, func(dir string, n int, argv []string) ([]string, error) {

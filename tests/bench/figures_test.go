@@ -25,7 +25,7 @@ const (
 	maxRounds  = 25
 )
 
-// newOwnPlace returns a place with a server, and clusterrun there.
+// newOwnPlace returns a place with a server, and clusterrun.
 func newOwnPlace(b *testing.B, env []string) (*Place, *Launcher, *embedded.Foreground) {
 	b.Helper()
 	self, err := os.Executable()
@@ -43,8 +43,8 @@ func (p *Place) server() embedded.Home {
 }
 
 // BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with a
-// lower bound from the same run: a shell that does the same, or a byte to a socket and back. Each
-// figure is a separate benchmark, so that benchstat can compare two files.
+// lower bound from the same run, such as a shell with the same processes. Each figure is a separate
+// benchmark, so that benchstat can compare two files.
 func BenchmarkFigures(b *testing.B) {
 	p, ours, server := newOwnPlace(b, harness.Env(b.TempDir()))
 	shell := Shell()

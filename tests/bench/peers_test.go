@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// peerRounds bounds the rounds of a work, and peerTime the time for a work of a launcher, if
-	// minRounds do not take longer.
+	// peerRounds and peerTime limit how often each launcher is measured, after minRounds.
 	peerRounds = 15
 	peerTime   = 8 * time.Second
 	// measureBound cancels a measurement that hangs.
@@ -146,8 +145,8 @@ func (c *comparison) barriers(b *testing.B) {
 	}
 }
 
-// caller is a library that calls functions in other processes. call returns its calls in a second, and
-// the seconds of one.
+// caller is a library that calls functions in other processes. call returns its rate per second,
+// and the seconds for one call.
 type caller struct {
 	with string
 	call func() ([]float64, error)

@@ -15,7 +15,7 @@ import (
 const (
 	// endBound is the maximum time for a command to exit on request.
 	endBound = 10 * time.Second
-	// outputShown limits the bytes of a failed command's output that are shown.
+	// outputShown limits how much output of failed commands is shown, in bytes.
 	outputShown = 2000
 )
 
@@ -25,7 +25,7 @@ type Place struct {
 	Dir string
 	// Env is the launchers' environment. If nil, they inherit this process's environment.
 	Env []string
-	// program selects one of the programs that take part, by its next argument.
+	// program is the command line of Program, without a name.
 	program []string
 }
 

@@ -41,7 +41,7 @@ func inMS(one func(context.Context, *Launcher) (time.Duration, error)) func(cont
 	}
 }
 
-// works lists what launchers are measured by, with launches of these numbers of copies.
+// works lists what launchers are measured by. launches are numbers of copies.
 func (p *Place) works(launches ...int) (list []work) {
 	launch := func(l *Launcher) Start { return l.Launch }
 	for _, n := range []int{1, someTasks} {

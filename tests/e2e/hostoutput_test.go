@@ -49,7 +49,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	}
 	harness.Eventually(t, "all is followed so far", func() bool { return strings.Count(follow.Stdout(), " line 500\n") == 4 })
 
-	// One service is down in the middle of a line.
+	// One service is down during a line.
 	require.NoError(t, syscall.Kill(b.Side(), syscall.SIGKILL))
 	b.AwaitReady()
 	touch(t, f, "end")

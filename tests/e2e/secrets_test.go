@@ -60,8 +60,8 @@ echo "looked at $above"`)
 	assert.Equal(t, "[worker-0]:    looked at 1\n", stdout)
 }
 
-// stranger is a user of the machine with a home and the program: a user without a name, as in a
-// container, if the test runs as root, or else the test's user.
+// stranger is a user with a home and the program. If the test runs as root, the user is nameless,
+// like in a container. Otherwise it is the test's user.
 type stranger struct {
 	t          *testing.T
 	home       string
