@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	// peerRounds and peerTime limit how often each launcher is measured, after minRounds.
-	peerRounds = 15
-	peerTime   = 8 * time.Second
+	// peerTime limits how long a launcher is measured by a work, after minRounds.
+	peerTime = 8 * time.Second
 	// measureBound cancels a measurement that hangs.
 	measureBound = time.Minute
 	barrierTurns = 1000

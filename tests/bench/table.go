@@ -30,6 +30,9 @@ func replace(page, text string) error {
 	return os.WriteFile(page, []byte(before+begin+"\n"+text+"\n"+end+after), 0o644)
 }
 
+// peerRounds limits how often a launcher is measured by a work.
+const peerRounds = 15
+
 // comparison contains the compared launchers and the results. clusterrun is the first launcher.
 type comparison struct {
 	*Place
