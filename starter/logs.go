@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter/files"
 )
 
 // Output is a piece of process output, in whole lines unless a line is unterminated.
@@ -35,18 +35,34 @@ func (r *Run) Logs(ctx context.Context, show func(Output)) error {
 		defer close(ended)
 		_, _ = r.Wait(waiting)
 	}()
-	l := &logReader{show: show, names: map[int]string{}, followed: map[string]bool{}}
-	defer l.close()
+	var mu sync.Mutex // serialises show, and guards names and errs
+	names := map[int]string{}
+	var errs []error
+	of := r.Files(&Status{RunID: r.ID, Open: true})
+	defer of.Close()
+	output := of.Follow(files.Options{Live: true, WholeLines: true, OnError: func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	}}, func(c tasklog.Chunk) {
+		mu.Lock()
+		defer mu.Unlock()
+		show(Output{Task: names[c.Rank], Attempt: c.Attempt, Stderr: c.Stderr, Data: c.Data})
+	})
+	defer output.Close()
 	for {
 		var s *Status
 		if err := Patiently(ctx, func(error) {}, func() (err error) { s, err = r.Status(ctx); return err }); err != nil {
 			return err
 		}
-		f := r.FilesOf(s)
-		f.Learn(ctx)
-		l.add(f)
+		mu.Lock()
+		for _, t := range s.Tasks {
+			names[t.Rank] = t.Name
+		}
+		mu.Unlock()
+		output.Look(ctx, s)
 		if !s.Open {
-			return l.finish(ctx)
+			break
 		}
 		select {
 		case <-ctx.Done():
@@ -55,88 +71,11 @@ func (r *Run) Logs(ctx context.Context, show func(Output)) error {
 		case <-time.After(placesEvery):
 		}
 	}
-}
-
-// logReader reads a run's output from local directories and from hosts.
-type logReader struct {
-	mu       sync.Mutex // serialises show, and guards names and errs
-	show     func(Output)
-	names    map[int]string // by rank
-	errs     []error
-	followed map[string]bool // directories and hosts
-	stop     []func(context.Context) error
-	clients  []*hostservice.Client
-}
-
-// add starts reading the locations that are new.
-func (l *logReader) add(f *Files) {
-	l.mu.Lock()
-	for _, t := range f.status.Tasks {
-		l.names[t.Rank] = t.Name
+	if err := output.Finish(ctx); err != nil {
+		return err
 	}
-	l.mu.Unlock()
-	reported := map[string]error{} // by host, why its files are not local
-	for _, p := range f.Processes() {
-		reported[p.Host] = f.Here(p.Dir)
-		runDir, _, _, _ := tasklog.SplitProcessDir(p.Dir)
-		if reported[p.Host] == nil && !l.followed[runDir] {
-			l.followed[runDir] = true
-			l.stop = append(l.stop, tasklog.Follow(runDir, l.deliver, tasklog.FollowOptions{Hold: tasklog.WholeLines, OnError: l.fail}).Stop)
-		}
+	for _, m := range output.Missing() {
+		errs = append(errs, fmt.Errorf("output is left out: %s", m))
 	}
-	served := map[string]bool{}
-	for _, service := range f.services {
-		served[service.Host] = true
-		// Until the host reports, it is unknown whether its files are on this machine.
-		why, known := reported[service.Host]
-		if l.followed[service.Address] || known && why == nil || !known && f.status.Open {
-			continue
-		}
-		l.followed[service.Address] = true
-		c := hostservice.NewClient(service, f.status.ExecutionID)
-		l.clients = append(l.clients, c)
-		l.stop = append(l.stop, c.Follow(l.deliver, hostservice.FollowOptions{WholeLines: true, Live: f.status.Open, OnError: l.fail}).Stop)
-	}
-	for host, why := range reported {
-		if why != nil && !served[host] && !f.status.Open {
-			l.fail(fmt.Errorf("output on host %s, which does not serve it: %w", host, why))
-		}
-	}
-}
-
-func (l *logReader) deliver(c tasklog.Chunk) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.show(Output{Task: l.names[c.Rank], Attempt: c.Attempt, Stderr: c.Stderr, Data: c.Data})
-}
-
-func (l *logReader) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errs = append(l.errs, err)
-}
-
-// finish reads the remaining output.
-func (l *logReader) finish(ctx context.Context) error {
-	for _, stop := range l.stop {
-		if err := stop(ctx); err != nil {
-			l.fail(err)
-		}
-	}
-	l.stop = nil
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.errs...)
-}
-
-// close stops reading.
-func (l *logReader) close() {
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, stop := range l.stop {
-		_ = stop(done)
-	}
-	for _, c := range l.clients {
-		c.Close()
-	}
+	return errors.Join(errs...)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -106,14 +107,15 @@ func (r *Run) status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// Services returns the services that serve the run's files on its hosts, even after the run has
-// ended. It omits hosts without such a service.
-func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
-	answer, err := r.query(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return answer.Services, nil
+// Files returns the run's files, given a status of it. The caller must close the result.
+func (r *Run) Files(s *Status) *files.Files {
+	return files.Of(s, func(ctx context.Context) ([]spec.HostService, error) {
+		answer, err := r.query(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return answer.Services, nil
+	})
 }
 
 // GroupRestarts returns the last group restarts of an open run, oldest first.

@@ -4,7 +4,7 @@
 // An [Account] has two sources. The server provides the status, the result, the spec and the
 // history, from which the [Phase]s and the source code are derived. Each task's host has the files
 // of its processes: the record of the start (see [tasklog.Start]), the last lines, and the usage
-// over time. [starter.Files] reads them from this machine, or from hosts that serve them.
+// over time. [files.Files] reads them from this machine, or from hosts that serve them.
 //
 // # The archive
 //

@@ -9,7 +9,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/source"
 )
 
@@ -27,7 +27,7 @@ func sourceOf(histories []*historypb.History) *source.Source {
 
 // AddFiles adds how the processes were started, from their files on other hosts. It stops when
 // ctx is done. The error explains why the start of some processes cannot be read.
-func (a *Account) AddFiles(ctx context.Context, f *starter.Files) error {
+func (a *Account) AddFiles(ctx context.Context, f *files.Files) error {
 	var failed []error
 	away := map[string]bool{}
 	for i, t := range a.Status.Tasks {

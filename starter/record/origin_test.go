@@ -59,13 +59,14 @@ func TestUsageOfTasks(t *testing.T) {
 	require.NoError(t, tasklog.NewUsage(again).Add(second))
 
 	r := starter.Get(nil, a.Status.RunID, "")
-	histories := must.Get(Usage(t.Context(), r.FilesOf(a.Status), a.Status.Tasks))(t)
+	histories := must.Get(Usage(t.Context(), r.Files(a.Status), a.Status.Tasks))(t)
 	assert.Equal(t, []UsageHistory{
 		{Name: "worker-0", Rank: 0, Host: "a", Points: []series.Point{}},
 		{Name: "worker-1", Rank: 1, Host: "a", Points: []series.Point{first, second}},
 	}, histories)
 	another := *a.Status
+	another.Open = true
 	another.RunID = "another"
-	histories = must.Get(Usage(t.Context(), r.FilesOf(&another), a.Status.Tasks))(t)
+	histories = must.Get(Usage(t.Context(), r.Files(&another), a.Status.Tasks))(t)
 	assert.Empty(t, histories[1].Points, "a path that is not named after the run is not opened")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
@@ -22,7 +23,7 @@ type UsageHistory struct {
 
 // Usage reads tasks' usage over time, in their order. It omits points that cannot be read, and
 // the error explains why. A task without points gets an empty list.
-func Usage(ctx context.Context, f *starter.Files, tasks []starter.TaskStatus) ([]UsageHistory, error) {
+func Usage(ctx context.Context, f *files.Files, tasks []starter.TaskStatus) ([]UsageHistory, error) {
 	var failed []error
 	histories := make([]UsageHistory, len(tasks))
 	away := map[string]bool{} // hosts that do not answer
@@ -41,7 +42,7 @@ func Usage(ctx context.Context, f *starter.Files, tasks []starter.TaskStatus) ([
 	return histories, errors.Join(failed...)
 }
 
-func usageOf(ctx context.Context, f *starter.Files, t starter.TaskStatus) (points []series.Point, err error) {
+func usageOf(ctx context.Context, f *files.Files, t starter.TaskStatus) (points []series.Point, err error) {
 	dirs, err := f.ProcessesOf(ctx, t)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -32,9 +32,9 @@ func (f *Fold) Check() error {
 	return nil
 }
 
-// On returns the folder for the given number of tasks' output on a console, or nil if nothing is
+// on returns the folder for the given number of tasks' output on a console, or nil if nothing is
 // folded.
-func (f Fold) On(console *tasklog.Console, tasks int, before func()) *tasklog.Folder {
+func (f Fold) on(console *tasklog.Console, tasks int, before func()) *tasklog.Folder {
 	if f != foldAuto && f != foldAlways {
 		return nil
 	}

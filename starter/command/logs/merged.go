@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -25,7 +26,7 @@ const longest = 4 << 10
 // Merged reads a run's current selected output, and returns the lines that contain a string,
 // sorted by time. Identical lines from several ranks become one. It sets the last lines of
 // tasks, which are all the run's tasks. missing describes the output that cannot be read.
-func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected Selection, search string) (lines []page.OutputLine, missing []string) {
+func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected files.Selection, search string) (lines []page.OutputLine, missing []string) {
 	var said bytes.Buffer
 	reader := NewReader(&cli.App{Out: io.Discard, Err: &said, Global: a.Global}, run, selected)
 	c := newCollected(search)

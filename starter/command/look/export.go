@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -93,13 +96,12 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		return err
 	}
 	file = cmp.Or(file, record.DirName(r.ID)+".tar.gz")
-	files := r.FilesOf(of.Status)
-	defer files.Close()
-	files.Learn(ctx)
-	if err := of.AddFiles(ctx, files); err != nil && !logs {
-		a.Say("how some processes were started is not in it: %s", err) // with --logs, Misses names the processes
+	kept := r.Files(of.Status)
+	defer kept.Close()
+	if err := of.AddFiles(ctx, kept); err != nil && !logs {
+		a.Say("how some processes were started is not in it: %s", err) // with --logs, the missing ones are named later
 	}
-	if of.Usage, err = record.Usage(ctx, files, of.Status.Tasks); err != nil {
+	if of.Usage, err = record.Usage(ctx, kept, of.Status.Tasks); err != nil {
 		a.Say("the usage of some tasks over time is left out: %s", err)
 	}
 	if ctx.Err() != nil {
@@ -111,7 +113,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		if err != nil {
 			return err
 		}
-		if output, err = allLogs(ctx, a, r, of.Status, dir); err != nil {
+		if output, err = allLogs(ctx, a, kept, dir); err != nil {
 			return err
 		}
 		defer output.remove()
@@ -126,8 +128,9 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	} else {
 		err = exportFile(ctx, a, of, file, func(w io.Writer) error { return record.Pack(w, of, histories, output.dirs) })
 	}
-	if err == nil && output.missing {
-		err = &cli.ExitError{Code: exitcode.Machinery} // the missing parts are already reported
+	if err == nil && len(output.missing) > 0 {
+		a.Say("output of run %s that cannot be read is left out:\n%s", r.ID, strings.Join(list.Of(output.missing, files.Missing.String), "\n"))
+		err = &cli.ExitError{Code: exitcode.Machinery}
 	}
 	return err
 }

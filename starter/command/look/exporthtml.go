@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/starter/record"
@@ -70,7 +71,7 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 // htmlOutput returns the output included in a file, which is the last lines of the tasks that
 // need attention first.
 func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
-	selected := logs.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
+	selected := files.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
 	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)
 	if len(tasks.All) > maxHTMLTasks {
 		for _, t := range tasks.Rows()[:maxHTMLTasks] {

@@ -76,9 +76,8 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	}
 	ctx, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
-	files := r.FilesOf(of.Status)
+	files := r.Files(of.Status)
 	defer files.Close()
-	files.Learn(ctx)
 	_ = of.AddFiles(ctx, files) // what cannot be read is unknown
 	return of, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -81,7 +82,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	if statusErr == nil {
 		addHosts(captured, s)
 	}
-	read := run.FilesOf(cmp.Or(s, &starter.Status{}))
+	read := run.Files(cmp.Or(s, &starter.Status{}))
 	defer read.Close()
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
@@ -115,7 +116,7 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 		return err
 	}
 	var kept []stacksOfTask
-	read := run.FilesOf(s)
+	read := run.Files(s)
 	defer read.Close()
 	for _, t := range s.Tasks {
 		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || read.Here(t.LogDir) != nil {
@@ -159,7 +160,7 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read *starter.Files) error {
+func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read *files.Files) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {

@@ -189,7 +189,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 	defer files.Close()
 	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() })
 	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
-	read := starter.Get(nil, "iris-1", "").FilesOf(&starter.Status{RunID: "iris-1", ExecutionID: "0199-aa", Services: []spec.HostService{served}})
+	read := starter.Get(nil, "iris-1", "").Files(&starter.Status{RunID: "iris-1", ExecutionID: "0199-aa", Services: []spec.HostService{served}})
 	defer read.Close()
 
 	for _, c := range []struct {

@@ -22,9 +22,8 @@ func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starte
 	if s.Tasks, err = meant.of(s); err != nil {
 		return err
 	}
-	files := r.FilesOf(s)
+	files := r.Files(s)
 	defer files.Close()
-	files.Learn(ctx)
 	tasks, err := record.Usage(ctx, files, s.Tasks)
 	if err != nil {
 		a.Say("the usage of some tasks cannot be read: %s", err)

@@ -40,10 +40,11 @@ func copyErrorFile(a *cli.App, f *spec.Failure) {
 
 // errorFile reads a failure's error file from its host.
 func errorFile(ctx context.Context, r *starter.Run, f *spec.Failure) ([]byte, error) {
-	files, err := r.Files(ctx)
+	s, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
+	files := r.Files(s)
 	defer files.Close()
 	return files.Read(ctx, f.Host, f.ErrorFile)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -93,15 +94,15 @@ func (o *output) showTrial(ctx context.Context, root string, end starter.TrialEn
 	key := end.Trial << trialBits
 	dir := tasklog.RunDir(root, end.RunID, end.ExecutionID)
 	ranks := map[int]bool{}
-	f := tasklog.Follow(dir, func(c tasklog.Chunk) {
+	trial := filesHere(starter.Get(nil, end.RunID, end.ExecutionID)).Follow(files.Options{OnError: func(err error) { o.app.Say("%s", err) }}, func(c tasklog.Chunk) {
 		ranks[key|c.Rank] = true
 		c.Rank |= key
-		o.app.Printer.Flush()
-		o.console.Deliver(c)
-	}, tasklog.FollowOptions{OnError: func(err error) { o.app.Say("%s", err) }})
-	_ = f.Stop(ctx) // reads to the end
+		o.screen.Deliver(c)
+	})
+	trial.ReadDir(dir)
+	_ = trial.Finish(ctx)
 	for rank := range ranks {
-		o.console.End(rank)
+		o.screen.Console.End(rank)
 	}
 }
 

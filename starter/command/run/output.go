@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
@@ -23,34 +23,29 @@ import (
 
 // output shows a run's output and the status line.
 type output struct {
-	app     *cli.App
-	run     *starter.Run
-	console *tasklog.Console
-	folder  *tasklog.Folder   // nil if no lines are folded
-	follow  *tasklog.Follower // nil if no output is shown
-	logs    string            // location of the logs, for messages
-	dir     string            // directory of the followed logs; may be empty
-	trials  chan struct{}     // closed once the trials of a sweep are shown, or nil for other runs
-	ended   context.Context   // when stop was called
-	stop    context.CancelFunc
-	done    sync.WaitGroup
+	app    *cli.App
+	run    *starter.Run
+	screen *logs.Screen
+	follow *files.Output   // nil if no output is shown
+	logs   string          // location of the logs, for messages
+	dir    string          // directory of the followed logs; may be empty
+	trials chan struct{}   // closed once a sweep's trials are shown, or nil for other runs
+	ended  context.Context // when stop was called
+	stop   context.CancelFunc
+	done   sync.WaitGroup
 }
 
 // show starts showing this command's run. If the run lacks a log directory, its output on other
 // hosts is copied to the directory spare, unless spare is empty.
 func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
-	tasks := newTaskIndex(run, s)
-	prefix, err := tasks.prefixes(s)
+	tasks := logs.TasksOf(run, s)
+	prefix, err := tasks.Prefixes(s.Logs.Prefix)
 	if err != nil {
 		return nil, err
 	}
 	if wanted.sweep != nil {
 		prefix = trialPrefix(s)
-	}
-	stdout := a.Out
-	if a.Global.JSON {
-		stdout = a.Err // stdout only gets the result
 	}
 	status := false
 	if f := tasklog.FileOf(a.Err); f != nil {
@@ -58,11 +53,11 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	o := &output{app: a, run: run, ended: ctx, stop: stop}
-	o.console = tasklog.NewConsole(stdout, a.Err, tasklog.ConsoleOptions{
-		Prefix: prefix, Timestamps: s.Logs.Timestamps,
-	})
-	a.Printer.Through(o.console)
-	o.folder = wanted.fold.On(o.console, len(tasks.tasks), a.Printer.Flush)
+	fold := wanted.fold
+	if wanted.sweep != nil {
+		fold = "" // trials are shown one at a time
+	}
+	o.screen = logs.OpenScreen(a, tasklog.ConsoleOptions{Prefix: prefix, Timestamps: s.Logs.Timestamps}, fold, tasks.Len(), true)
 	root := logRoot(a, s)
 	if root == spec.NullDir {
 		root = spare
@@ -95,15 +90,16 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 		a.Say("%s", a.Color.Dim(fmt.Sprintf("%s, in %s; %s", what, place(s), o.logs)))
 	}
 	if o.dir != "" && wanted.sweep == nil {
-		selected := tasks.selection(s)
-		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
+		shown := tasks.Shown(s)
+		o.follow = filesHere(run).Follow(files.Options{
 			// The foreground task writes to our own stdout and stderr.
 			Select: func(st tasklog.Stream) bool {
-				return selected(st) && (wanted.foreground == "" || tasks.name(st.Rank) != wanted.foreground)
+				return shown(st) && (wanted.foreground == "" || tasks.Name(st.Rank) != wanted.foreground)
 			},
-			OnNext:  logs.Announce(a, run, s, tasks.name),
+			OnNext:  logs.Announce(a, run, s, tasks.Name),
 			OnError: func(err error) { a.Say("%s", err) },
-		})
+		}, o.screen.Deliver)
+		o.follow.ReadDir(o.dir)
 	}
 	if status {
 		o.done.Go(func() { o.keepStatus(ctx) })
@@ -147,14 +143,9 @@ func place(s *spec.RunSpec) string {
 	return s.Dir
 }
 
-// deliver shows a chunk after all earlier messages.
-func (o *output) deliver(c tasklog.Chunk) {
-	if o.folder != nil {
-		o.folder.Deliver(c)
-		return
-	}
-	o.app.Printer.Flush()
-	o.console.Deliver(c)
+// filesHere returns a local run's files, before its first status.
+func filesHere(run *starter.Run) *files.Files {
+	return run.Files(&starter.Status{RunID: run.ID, ExecutionID: run.ExecutionID, Open: true})
 }
 
 func logRoot(a *cli.App, s *spec.RunSpec) string {
@@ -178,13 +169,10 @@ func (o *output) finish() {
 	o.stop()
 	o.done.Wait()
 	if o.follow != nil {
-		_ = o.follow.Stop(context.Background())
+		_ = o.follow.Finish(context.Background())
 	}
-	o.folder.Rest()
-	o.app.Printer.Flush()
-	o.app.Printer.Through(nil)
+	_ = o.screen.Close() // the outlets remember errors
 	o.app.WhenBroken(nil)
-	_ = o.console.Close() // the outlets remember errors
 }
 
 // keepStatus updates the status line with the number of tasks in each state.
@@ -196,7 +184,7 @@ func (o *output) keepStatus(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			o.console.SetStatus("")
+			o.screen.Console.SetStatus("")
 			return
 		case <-tick.C:
 		}
@@ -204,100 +192,7 @@ func (o *output) keepStatus(ctx context.Context) {
 			facts = s.Facts
 		}
 		if ctx.Err() == nil {
-			o.console.SetStatus(report.LiveLine(o.run.ID, facts, started))
+			o.screen.Console.SetStatus(report.LiveLine(o.run.ID, facts, started))
 		}
-	}
-}
-
-// taskIndex finds a run's tasks by rank, including those added later.
-type taskIndex struct {
-	run *starter.Run
-	own string // the name of this host
-
-	mu    sync.Mutex
-	tasks map[int]spec.PrefixFields
-}
-
-func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
-	own, _ := os.Hostname() // empty for a nameless machine
-	x := &taskIndex{run: run, own: own, tasks: map[int]spec.PrefixFields{}}
-	on := map[string]int{} // number of tasks by host
-	for _, t := range s.TaskList() {
-		host, _, err := spec.SplitAddress(t.Address)
-		if err != nil || spec.IsLoopback(host) {
-			host = own
-		}
-		x.tasks[t.Rank] = spec.PrefixFields{Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: on[host], Host: host}
-		on[host]++
-	}
-	return x
-}
-
-// task returns the task with the given rank. If the rank is unknown, the task's type is "rank".
-func (x *taskIndex) task(rank int) spec.PrefixFields {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if t, ok := x.tasks[rank]; ok {
-		return t
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-	defer cancel()
-	if s, err := x.run.Status(ctx); err == nil {
-		x.learn(s)
-	}
-	if t, ok := x.tasks[rank]; ok {
-		return t
-	}
-	return x.added("rank", rank, rank)
-}
-
-// learn adds new tasks.
-func (x *taskIndex) learn(s *starter.Status) {
-	for _, t := range s.Tasks {
-		if _, ok := x.tasks[t.Rank]; !ok {
-			x.tasks[t.Rank] = x.added(t.Type, t.Index, t.Rank)
-		}
-	}
-}
-
-// added returns a task that was added to the run. It counts as a task on this host, with its
-// rank as local rank.
-func (x *taskIndex) added(typ string, index, rank int) spec.PrefixFields {
-	return spec.PrefixFields{Type: typ, Index: index, Rank: rank, LocalRank: rank, Host: x.own}
-}
-
-func (x *taskIndex) name(rank int) string {
-	t := x.task(rank)
-	return spec.TaskName(t.Type, t.Index)
-}
-
-// prefixes returns a function that returns the line prefix of a process.
-func (x *taskIndex) prefixes(s *spec.RunSpec) (func(rank, attempt int) string, error) {
-	format, err := spec.ParsePrefix(s.Logs.Prefix)
-	return func(rank, attempt int) string {
-		t := x.task(rank)
-		t.Attempt = attempt
-		return format.Format(t)
-	}, err
-}
-
-// selection returns a function that reports whether a stream is followed. It also selects
-// streams on other hosts that would be written directly to our output on this host.
-func (x *taskIndex) selection(s *spec.RunSpec) func(tasklog.Stream) bool {
-	tee := map[int]spec.Std{} // by rank
-	return func(st tasklog.Stream) bool {
-		shown, ok := tee[st.Rank]
-		if !ok {
-			t := x.task(st.Rank)
-			streams := s.StreamsOf(spec.Task{Type: t.Type, Index: t.Index, Rank: t.Rank}, t.LocalRank)
-			if shown = streams.Tee; t.Host != x.own {
-				shown |= streams.Console
-			}
-			tee[st.Rank] = shown
-		}
-		if st.Stderr {
-			return shown.Err()
-		}
-		return shown.Out()
 	}
 }

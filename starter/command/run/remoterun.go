@@ -2,9 +2,7 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/command/submit"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -68,14 +67,11 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 // showRemote shows the output of a run on other hosts until the run has ended, like [show] for a
 // local run. If output is missing, it reports that and returns an error.
 func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec, fold logs.Fold) error {
-	l := logs.NewReader(a, r, logs.Selection{})
+	l := logs.NewReader(a, r, files.Selection{})
 	l.Follow, l.Spec, l.Fold, l.Notify = true, s, fold, func(error) {}
 	err := l.Show(ctx)
-	switch {
-	case err == nil, starter.IsError[*cli.ExitError](err):
+	if err == nil || starter.IsError[*cli.ExitError](err) {
 		return err
-	case errors.Is(err, fs.ErrNotExist):
-		return nil // the run's result explains the missing output
 	}
 	a.Say("the output is incomplete: %s", err)
 	return &cli.ExitError{Code: exitcode.Machinery}

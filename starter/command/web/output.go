@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
@@ -103,7 +104,7 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		out.Cut = fmt.Sprintf("This is the output of the first %d of %d chosen tasks.", maxRanks, len(names))
 		names = names[:maxRanks]
 	}
-	selected := logs.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
+	selected := files.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
 	if names != nil {
 		status, selected.Ranks = onlyTasks(status, names)
 	}
@@ -149,7 +150,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := run.ID
-	selected := logs.Selection{}
+	selected := files.Selection{}
 	if task := r.URL.Query().Get("task"); task != "" {
 		selected.Names = []string{task}
 		if _, unknown := status.Select(selected.Names); len(unknown) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -23,9 +24,8 @@ type Files struct {
 // ReadFiles reads the files that a run's page shows, from this machine or from the hosts that
 // hold them. It omits what it cannot read. It always reads the charted ranks' usage.
 func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks page.Tasks, charted []int) Files {
-	files := r.FilesOf(s)
+	files := r.Files(s)
 	defer files.Close()
-	files.Learn(ctx)
 	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the rest
 	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
 }
@@ -51,7 +51,7 @@ const maxStarts = 4
 
 // readStarts returns the start of one task per type. The other tasks of the type differ only in
 // their numbers.
-func readStarts(ctx context.Context, files *starter.Files, s *starter.Status) (starts []page.Start) {
+func readStarts(ctx context.Context, files *files.Files, s *starter.Status) (starts []page.Start) {
 	names, types := map[string][]string{}, []string{}
 	for _, t := range s.Tasks {
 		if names[t.Type] == nil {

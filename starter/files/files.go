@@ -1,4 +1,4 @@
-package starter
+package files
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,48 +27,51 @@ type Process struct {
 // Files reads the files of a run's processes, from this machine or from the hosts that hold
 // them.
 type Files struct {
-	run      *Run
-	status   *Status
-	services []spec.HostService
-	clients  map[string]*hostservice.Client
-	listings map[string]listing
+	status *outcome.Status
+	// services queries a finished run for its hosts' services; see [Files.learn].
+	services       func(context.Context) ([]spec.HostService, error)
+	asked, unknown bool
+	allHere        bool // whether all reported processes' files are on this machine
+	hosts          []*host
+	here           map[string]listing // by run directory on this machine
 }
 
-// listing is a host's answer.
+// listing holds the processes that have files at a place; see [tasklog.Attempts].
 type listing struct {
 	attempts map[int][]int
 	err      error
 }
 
-// Files returns the run's current files. The caller must close the result.
-func (r *Run) Files(ctx context.Context) (*Files, error) {
-	s, err := r.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := r.FilesOf(s)
-	f.Learn(ctx)
-	return f, nil
+// Of returns a run's files, given its status. The function services queries the run for its hosts'
+// services. The caller must close the result.
+func Of(s *outcome.Status, services func(context.Context) ([]spec.HostService, error)) *Files {
+	f := &Files{services: services, here: map[string]listing{}}
+	f.update(s)
+	return f
 }
 
-// FilesOf is like Files but takes a known status of the run.
-func (r *Run) FilesOf(s *Status) *Files {
-	return &Files{run: r, status: s, services: s.Services, clients: map[string]*hostservice.Client{}, listings: map[string]listing{}}
+// update sets the run's current status.
+func (f *Files) update(s *outcome.Status) {
+	f.status = s
+	f.serve(s.Services)
 }
 
-// Learn asks an ended run for its hosts' file services, unless all files are on this machine. A
-// run without a worker does not answer, so only the files on this machine can be read.
-func (f *Files) Learn(ctx context.Context) {
-	elsewhere := func(p Process) bool { return f.Here(p.Dir) != nil }
-	if s := f.status; !s.Open && !spec.IsPrivateQueue(s.Queue) && slices.ContainsFunc(f.Processes(), elsewhere) {
-		f.services, _ = f.run.Services(ctx)
+// learn queries a finished run for its hosts' services. A run without a worker does not answer,
+// so only this machine's files can be read. A private queue's host workers exited with the run.
+func (f *Files) learn(ctx context.Context) {
+	if f.status.Open || f.asked || spec.IsPrivateQueue(f.status.Queue) {
+		return
 	}
+	f.asked = true
+	served, err := f.services(ctx)
+	f.unknown = err != nil
+	f.serve(served)
 }
 
 // Close closes the connections to hosts.
 func (f *Files) Close() {
-	for _, c := range f.clients {
-		c.Close()
+	for _, h := range f.hosts {
+		h.client.Close()
 	}
 }
 
@@ -114,18 +118,6 @@ func (f *Files) Here(dir string) error {
 	return err
 }
 
-// client returns a client for a host, or nil if the host does not serve files.
-func (f *Files) client(host string) *hostservice.Client {
-	at := slices.IndexFunc(f.services, func(s spec.HostService) bool { return s.Host == host })
-	if host == "" || at < 0 {
-		return nil
-	}
-	if f.clients[host] == nil {
-		f.clients[host] = hostservice.NewClient(f.services[at], f.status.ExecutionID)
-	}
-	return f.clients[host]
-}
-
 // maxFile limits the size of a file to read, in bytes.
 const maxFile = 16 << 20
 
@@ -139,43 +131,33 @@ func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 			return b, err
 		}
 	}
-	client := f.client(host)
 	_, attempt, rank, ok := tasklog.SplitProcessDir(dir)
-	if client == nil || !ok {
+	h := f.hostNamed(ctx, host)
+	if h == nil || !ok {
 		return nil, fs.ErrNotExist
 	}
-	return client.ReadFile(ctx, rank, attempt, hostservice.FileName(filepath.Base(path)))
+	return h.client.ReadFile(ctx, rank, attempt, hostservice.FileName(filepath.Base(path)))
 }
 
 // ProcessesOf returns the directories of a task's processes on its host, in process order.
-func (f *Files) ProcessesOf(ctx context.Context, t TaskStatus) (dirs []string, err error) {
+func (f *Files) ProcessesOf(ctx context.Context, t outcome.TaskStatus) (dirs []string, err error) {
 	runDir, _, rank, ok := tasklog.SplitProcessDir(t.LogDir)
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	var of map[int][]int
+	var of listing
 	if f.Here(t.LogDir) == nil {
-		of, err = f.once(runDir, func() (map[int][]int, error) { return tasklog.Attempts(runDir) })
-	} else if client := f.client(t.Host); client == nil {
-		err = fs.ErrNotExist
+		if of, ok = f.here[runDir]; !ok {
+			of.attempts, of.err = tasklog.Attempts(runDir)
+			f.here[runDir] = of
+		}
+	} else if h := f.hostNamed(ctx, t.Host); h == nil {
+		return nil, fs.ErrNotExist
 	} else {
-		of, err = f.once("host "+t.Host, func() (map[int][]int, error) {
-			l, err := client.List(ctx)
-			return l.Attempts, err
-		})
+		of = h.list(ctx)
 	}
-	for _, n := range of[rank] {
+	for _, n := range of.attempts[rank] {
 		dirs = append(dirs, tasklog.ProcessDir(runDir, n, rank))
 	}
-	return dirs, err
-}
-
-// once caches a directory listing of this machine or a host's answer.
-func (f *Files) once(key string, list func() (map[int][]int, error)) (map[int][]int, error) {
-	known, ok := f.listings[key]
-	if !ok {
-		known.attempts, known.err = list()
-		f.listings[key] = known
-	}
-	return known.attempts, known.err
+	return dirs, of.err
 }
