@@ -1,4 +1,3 @@
-// Package logs implements the command logs: it reads a run's output from this machine, from
-// copies, and from other hosts' services (loghosts.go). Other commands use [Reader] to show or
-// copy output.
+// Package logs implements the command logs. Its [Reader] shows a run's output, which the package
+// files finds and follows. Other commands show output on a [Screen], too.
 package logs

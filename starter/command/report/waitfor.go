@@ -68,14 +68,12 @@ func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, k
 		defer cancel()
 	}
 	_, err := Watch(ctx, r, func(s *starter.Status) error {
-		facts := slices.DeleteFunc(slices.Clone(s.Facts), func(f outcome.Fact) bool {
-			return f.Kind != outcome.FactDone && !slices.Contains(o.kinds, string(f.Kind))
-		})
-		fresh := outcome.News(facts, func(mark string) bool { return known[hash(mark)] && s.Open })
-		if !s.Unanswered { // otherwise the facts about its tasks are unknown
-			known.keep(s.Facts)
+		if !s.Open {
+			clear(known)
 		}
-		known.add(fresh)
+		fresh := known.news(s, func(f outcome.Fact) bool {
+			return f.Kind == outcome.FactDone || slices.Contains(o.kinds, string(f.Kind))
+		})
 		answer.ExecutionID, answer.Open, answer.Cursor = s.ExecutionID, s.Open, known.cursor()
 		if len(fresh) == 0 {
 			return nil
@@ -98,8 +96,19 @@ func awaitFact(ctx context.Context, a *cli.App, r *starter.Run, o *forOptions, k
 	return err
 }
 
-// marks holds the hashes of facts' marks.
+// marks holds the hashes of the marks of a run's reported facts.
 type marks map[uint32]bool
+
+// news returns the facts that are wanted and new, and marks them as reported.
+func (m marks) news(s *starter.Status, wanted func(outcome.Fact) bool) []outcome.Fact {
+	facts := slices.DeleteFunc(slices.Clone(s.Facts), func(f outcome.Fact) bool { return !wanted(f) })
+	fresh := outcome.News(facts, func(mark string) bool { return m[hash(mark)] })
+	if !s.Unanswered { // otherwise the facts about its tasks are unknown
+		m.keep(s.Facts)
+	}
+	m.add(fresh)
+	return fresh
+}
 
 func hash(mark string) uint32 {
 	h := fnv.New32a()

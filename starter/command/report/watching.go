@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -44,7 +43,7 @@ func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error
 
 // News finds a run's changes between calls.
 type News struct {
-	known map[string]bool
+	known marks
 	// unanswered reports whether the run did not answer the previous call.
 	unanswered bool
 }
@@ -56,15 +55,10 @@ func (n *News) Of(s *starter.Status) []outcome.Fact {
 	if n.unanswered = s.Unanswered; once {
 		return nil
 	}
-	facts := slices.DeleteFunc(slices.Clone(s.Facts), func(f outcome.Fact) bool { return !f.IsNews() })
-	fresh := outcome.News(facts, func(mark string) bool { return n.known[mark] })
-	n.known = map[string]bool{}
-	for _, f := range facts {
-		for _, mark := range f.Marks() {
-			n.known[mark] = true
-		}
+	if n.known == nil {
+		n.known = marks{}
 	}
-	return fresh
+	return n.known.news(s, outcome.Fact.IsNews)
 }
 
 // NewsLine returns news as one line, prefixed with the time of day.
