@@ -12,9 +12,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 )
 
-// copied names the copied files in a process's directory.
-var copied = []string{tasklog.StdoutFile, tasklog.StderrFile, tasklog.ErrorFile, tasklog.ResultFile, tasklog.StartFile, tasklog.UsageFile}
-
 // Copy copies the files on other hosts to the directory to, which becomes a run's directory. It
 // returns this machine's directories with the run's files, including logDir's, and what is missing.
 func (f *Files) Copy(ctx context.Context, logDir, to string) (dirs []string, missing []Missing, err error) {
@@ -48,7 +45,7 @@ func (h *host) copy(ctx context.Context, to string) error {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return err
 			}
-			for _, name := range copied {
+			for _, name := range hostservice.Files() {
 				if err := h.copyFile(ctx, rank, n, name, filepath.Join(dir, name)); err != nil || h.err != nil {
 					return err
 				}

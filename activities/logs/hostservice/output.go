@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -129,6 +131,9 @@ var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
 	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
 }
+
+// Files returns the names of the served files, without stacks.
+func Files() []string { return slices.Sorted(maps.Values(served)) }
 
 // FileName returns the protocol's name for a process's file, for [Client.ReadFile].
 func FileName(file string) string {
