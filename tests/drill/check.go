@@ -112,7 +112,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	case p.ended == 0 && e.Cause == spec.CauseOrigin && !r.killed[p.pid]:
 		wrong("we killed it, and the result says that it ended by itself")
 	}
-	if lost && !r.faulty[p.host] && !r.stopped {
+	// A process that was killed before its first note has no host.
+	if lost && !r.faulty[p.host] && !r.stopped && (p.host != "" || len(r.faulty) == 0) {
 		wrong("it was lost with %s, which had no fault", p.host)
 	}
 	// If a process was asked to stop, clusterrun asked it, and the result must say so.
