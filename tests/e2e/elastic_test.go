@@ -43,7 +43,7 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 // IDs.
 func TestElastic(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	python := must.Get(exec.LookPath("python3"))(t)
 
 	t.Run("TE-13 TE-23 TE-24 SEED-91 values", func(t *testing.T) {
@@ -217,7 +217,7 @@ os.system("echo shell; echo shell error >&2")`)
 // for all; a type may set its own signal and grace.
 func TestElasticClose(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	run := f.start(&spec.RunSpec{
 		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},
 		Tasks: []spec.TaskGroup{

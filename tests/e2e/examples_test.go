@@ -30,7 +30,7 @@ func (l *local) example(name string, path string) (int, spec.RunResult, string) 
 // real data; the chief returns the accuracy.
 func TestExampleLogistic(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	code, r, stderr := l.example("logistic", os.Getenv("PATH"))
 	require.Zero(t, code, stderr)
 	var value struct {
@@ -49,7 +49,7 @@ func TestExampleCoordinator(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("Python is not installed")
 	}
-	l := newLocal(t)
+	l := withSharedServer(t)
 	readme := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/coordinator/README.md")))(t)
 	_, rest, found := strings.Cut(string(readme), "\n    PYTHONPATH=")
 	require.True(t, found)
@@ -120,7 +120,7 @@ except KeyboardInterrupt:
 
 func TestRunsOfPython(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	env := harness.Env(l.home, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
 		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "PYTHONDONTWRITEBYTECODE=1")
 	p := harness.Start(t, t.TempDir(), env, "python3", "-u", "-c", runsOfPython)

@@ -55,7 +55,7 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 
 func TestForegroundInATerminal(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	// The terminal's modes are restored.
 	restored := func(t *testing.T, x *harness.Terminal, before any) {
 		t.Helper()
@@ -158,7 +158,7 @@ while True:
 
 func TestDirectOutput_SEED77(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	direct := []string{"run", "-n", "2", "--set", "logs.redirects=0", "--tee", "0"}
 
 	t.Run("a pipe", func(t *testing.T) {

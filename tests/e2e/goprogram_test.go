@@ -16,7 +16,7 @@ import (
 // A Go program in a separate module starts a run, follows its output and receives its result.
 func TestAGoProgramFollowsItsRun(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	root := must.Get(filepath.Abs("../.."))(t)
 	dir := t.TempDir()
 	mod := strings.Replace(string(must.Get(os.ReadFile(filepath.Join(root, "go.mod")))(t)), "module github.com/clusterrun/clusterrun", "module example.com/follow", 1)

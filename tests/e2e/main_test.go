@@ -41,9 +41,14 @@ func newFixture(t *testing.T, serverArgs ...string) *fixture {
 // fixtureOn is a host worker with these flags on a server.
 func fixtureOn(t *testing.T, s *harness.Server, workerArgs ...string) *fixture {
 	t.Helper()
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir()}
+	return prepare(t, s, s.StartWorker(t, workerArgs...))
+}
+
+// prepare returns a fixture with its own directory and mark.
+func prepare(t *testing.T, s *harness.Server, w *harness.Worker) *fixture {
+	t.Helper()
+	f := &fixture{Server: s, worker: w, t: t, client: s.Client(), dir: t.TempDir()}
 	f.mark = "E2E_MARK=" + filepath.Base(filepath.Dir(f.dir)) + fmt.Sprint(os.Getpid())
-	f.worker = s.StartWorker(t, workerArgs...)
 	t.Cleanup(func() {
 		for _, pid := range harness.Alive(f.mark) {
 			t.Errorf("process %d outlived the test: %s", pid, harness.Cmdline(pid))

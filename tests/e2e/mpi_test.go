@@ -70,7 +70,7 @@ func ranks(n int) (lines []string) {
 // do without MPI.
 func TestMPICH(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	makeSolver(t, l.home)
 	for _, command := range [][]string{
 		{"--", "./solver"},
@@ -110,7 +110,7 @@ func TestMPICH(t *testing.T) {
 // rank's PMI descriptor.
 func TestWhatARankLeavesBehind(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	code, stdout, stderr := l.run("run", "-n", "1", "--set", "env_profiles=[mpi]", "--", "bash", "-c", "sleep 3600 & sleep 0.5; echo over; exit 3")
 	assert.Equal(t, 3, code, stderr)
 	assert.Contains(t, stdout, "over")

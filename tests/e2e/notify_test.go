@@ -21,7 +21,7 @@ import (
 // When it finishes, a run sends its webhook a signed notice, and retries failures.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	var tries atomic.Int32
 	type request struct {
 		header http.Header

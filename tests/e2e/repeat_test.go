@@ -20,7 +20,7 @@ import (
 // A run is shown, repeated, compared, and exported to a file that tar opens.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	run := f.start(&spec.RunSpec{Name: "iris", Dir: f.dir, Tasks: []spec.TaskGroup{group("worker", 2, "echo level $LEVEL of $RANK; exit 3")},
 		OnFailure: spec.OnFailureContinue, Env: spec.Env{"LEVEL": {Value: "1"}, "MY_TOKEN": {Value: "hush"}}})
 	harness.Result(t, run)
@@ -70,7 +70,7 @@ func TestRepeat(t *testing.T) {
 // An ended run shows which code it ran, and how much it used, even if it was short.
 func TestARunKnowsItsOrigin(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "train.py")
 	write := func(text string) { require.NoError(t, os.WriteFile(program, []byte(text), 0o600)) }
@@ -115,7 +115,7 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 // A run's page in a file opens without a server. Markup from the run is escaped.
 func TestAPageInAFile(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	code, _, stderr := l.run("run", "--id", "bad", "-n", "2", "--", "bash", "-c",
 		`echo "</pre><script>document.title = 'taken'</script>$RANK" >&2; seq 200000; [ $RANK = 0 ] || sleep 1000; exit 3`)
 	require.Equal(t, 3, code, stderr)

@@ -14,7 +14,7 @@ import (
 // Requests reach the tasks' processes.
 func TestOperatorRequests(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2,
 		`trap 'echo usr1 > $DIR/signalled' USR1; trap 'exit 7' TERM; echo "$TF_CONFIG" >> $DIR/up-$CLUSTERRUN_TASK; while :; do nap; done`)}})
 	f.file("up-worker-0")

@@ -18,9 +18,14 @@ type local struct {
 	mark string
 }
 
-func newLocal(t *testing.T) *local {
+func newHome(t *testing.T) *local {
 	l := &local{t: t, home: t.TempDir()}
 	l.mark = "E2E_MARK=" + strings.ReplaceAll(l.home, "/", "-")
+	return l
+}
+
+func newLocal(t *testing.T) *local {
+	l := newHome(t)
 	t.Cleanup(func() {
 		l.endBackgroundWorker() // it would restart the server
 		if s := l.server(); s != nil {
@@ -87,7 +92,7 @@ func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=
 // A named task gets the stdin.
 func TestStdin(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c", `echo a | `+harness.Clusterrun(t)+` run -n 2 --stdin worker-1 -- bash -c 'echo $RANK:$(cat)'`)
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 	assert.Contains(t, p.Stdout(), "1:a\n")

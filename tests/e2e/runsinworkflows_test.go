@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -26,7 +25,7 @@ func childCaller(ctx workflow.Context, s *spec.RunSpec, id string) (*spec.RunRes
 // Workflows execute runs as children, and receive their outcome.
 func TestRunsInWorkflows(t *testing.T) {
 	t.Parallel()
-	f := fixtureOn(t, harness.StartServer(t, "--headless"), "--slots", "64")
+	f := onSharedServer(t)
 	w := worker.New(f.client, "callers", worker.Options{})
 	w.RegisterWorkflow(childCaller)
 	require.NoError(t, w.Start())

@@ -30,7 +30,7 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
-	l := newLocal(t)
+	l := withSharedServer(t)
 	gone := func(t *testing.T) {
 		t.Helper()
 		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
@@ -55,7 +55,7 @@ func TestSignalsToHandle(t *testing.T) {
 // A command ignores the signals that its parent ignored; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	maskOf := func(t *testing.T, status string) (mask uint64) {
 		t.Helper()
 		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)
@@ -94,7 +94,7 @@ func TestIgnoredSignals(t *testing.T) {
 // SIGUSR1 and SIGUSR2 do not stop a run: its processes receive them, each once.
 func TestUserSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	script := harness.Napping("trap 'echo one' USR1; trap 'echo two; exit' USR2; echo up; while :; do nap; done")
 	for name, args := range map[string][]string{
 		"run":      {"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script},
@@ -118,7 +118,7 @@ func TestUserSignalsArePassedOn(t *testing.T) {
 // Ctrl-Z suspends only the command: the run's tasks still meet at a barrier, and exit.
 func TestARunIsSuspended(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	p := l.start("run", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--set", "barriers=server", "--", "bash", "-c",
 		harness.Napping(`touch up-$RANK; until [ -e go ]; do nap; done; "$CR" task barrier x && touch passed-$RANK`))
 	there := func(name string) func() bool {

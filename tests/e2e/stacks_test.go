@@ -110,7 +110,7 @@ func TestStacksOnRequest(t *testing.T) {
 func TestWhoHoldsTheOthersUp(t *testing.T) {
 	t.Parallel()
 	h := hangs.Hang{Program: "python", Wait: "python", Deed: "computes", Ranks: 4, Guilty: 2}
-	s := hangs.NewStage(t, newLocal(t).start, h)
+	s := hangs.NewStage(t, withSharedServer(t).start, h)
 	found := s.Play(h)
 	for try := 0; strings.HasPrefix(found.Sentence, "cannot tell") && try < 3; try++ { // native stacks may be late
 		found = s.Play(h)

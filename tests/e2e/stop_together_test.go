@@ -45,7 +45,7 @@ func (f *fixture) clusterrun(args ...string) string {
 
 func TestStopTogether(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
+	f := onSharedServer(t)
 	three := []string{"worker-0", "worker-1", "ps-0"}
 	groups := func() []spec.TaskGroup { return []spec.TaskGroup{group("worker", 2, upTo), group("ps", 1, upTo)} }
 

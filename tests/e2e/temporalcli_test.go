@@ -19,7 +19,7 @@ import (
 func TestTemporalCLI(t *testing.T) {
 	t.Parallel()
 	harness.TemporalCLI(t)
-	f := newFixture(t)
+	f := onSharedServer(t)
 	input := func(t *testing.T, s any) string {
 		path := filepath.Join(t.TempDir(), "run.json")
 		b := must.Get(json.Marshal(s))(t)

@@ -30,7 +30,7 @@ func (l *local) torchrun(script, line string, env ...string) (code int, stdout, 
 // clusterrun does not change torchrun's behavior, and writes only the processes' output.
 func TestTorchrun(t *testing.T) {
 	t.Parallel()
-	l := newLocal(t)
+	l := withSharedServer(t)
 	const omp = "OMP_NUM_THREADS=2"
 
 	t.Run("raw output, and the environment of torchrun", func(t *testing.T) {
