@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -185,7 +186,7 @@ func installHook(c Config) string {
 	if err != nil {
 		c.Log.Warn("Python programs do not find the package clusterrun by themselves", zap.Error(err))
 	}
-	dir, err := python.InstallHook(c.StateDir, self)
+	dir, err := python.InstallHook(cmp.Or(c.HookDir, c.StateDir), self)
 	if err != nil {
 		c.Log.Warn("stacks will not show lines of Python programs", zap.Error(err))
 		return ""

@@ -60,6 +60,8 @@ type Config struct {
 	// they inherit limits and processors from. The default is this process.
 	Environ []string
 	Process int
+	// HookDir is the directory for the module that Python programs import first. Default: StateDir.
+	HookDir string
 	// Env contains variables for all processes on this host, as NAME=VALUE. A run's spec can
 	// override them.
 	Env []string
@@ -126,8 +128,9 @@ type Server interface {
 	// ReadShared reads a value that the run shares with its hosts.
 	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
 	// Identity returns an ID of the server and its database, or an empty string if the server does
-	// not provide one.
+	// not provide one. KnownIdentity returns it without a request, unless the connection is new.
 	Identity(ctx context.Context, namespace string) (string, error)
+	KnownIdentity(ctx context.Context, namespace string) (string, error)
 }
 
 // Fleet is the part of the fleet that a host uses.
@@ -229,6 +232,9 @@ func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
 // Brokers returns the brokers through which this host's tasks call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
+
+// NoteQueue records a run's closure queue.
+func (h *Host) NoteQueue(run runkey.Run) { h.services.NoteQueue(run) }
 
 // core is the state shared by the parts of a host.
 type core struct {

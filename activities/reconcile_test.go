@@ -72,7 +72,8 @@ func (d *describes) DescribeRun(_ context.Context, id, _ string) (*workflowservi
 	return d.run, nil
 }
 
-func (d *describes) Identity(context.Context, string) (string, error) { return d.id, nil }
+func (d *describes) Identity(context.Context, string) (string, error)      { return d.id, nil }
+func (d *describes) KnownIdentity(context.Context, string) (string, error) { return d.id, nil }
 
 // open describes a run with activities that have these IDs.
 func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {

@@ -47,7 +47,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 	h.services.Release(ctx, run)
 	out := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
-		out.Served = h.services.HasQueue(ctx, p.forServices())
+		out.Served = p.Served
 		h.collectors.collectRest(ctx, p)
 	}
 	out.SharedMemory = h.reportShm(p, reply.Processes)
@@ -82,6 +82,9 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 			p.Released = true
 			return nil
 		})
+		if err == nil {
+			out.Served = changed.Served // it cannot change any more
+		}
 		if err == nil && len(changed.Stuck) > 0 {
 			h.reservations.rejoin()
 		}

@@ -31,7 +31,7 @@ const loopback = "127.0.0.1"
 // tried elsewhere.
 func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostapi.ReserveOutput, err error) {
 	run := runOf(ctx, in.Run)
-	server, err := h.Server.Identity(ctx, run.Namespace)
+	server, err := h.Server.KnownIdentity(ctx, run.Namespace)
 	if err != nil {
 		return out, err
 	}

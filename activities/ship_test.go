@@ -261,3 +261,4 @@ func (answering) CancelRun(context.Context, string, string) error               
 func (answering) TakeOver(context.Context, runkey.Run, server.Taker) error      { return nil }
 func (answering) ReadShared(context.Context, hostapi.Shared, any) error         { return nil }
 func (answering) Identity(context.Context, string) (string, error)              { return "this", nil }
+func (answering) KnownIdentity(context.Context, string) (string, error)         { return "this", nil }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -18,15 +19,19 @@ import (
 // Connection is a connection to a server that several supervisors' sides share.
 type Connection struct {
 	client.Client
+	// HookDir is as in [activities.Config].
+	HookDir string
+
 	asked    *askedTimes
+	known    *server.Known
 	identity string
 }
 
 // Dial connects to the server.
-func Dial(ctx context.Context, server connect.Options, host string, log *zap.Logger, timeout time.Duration) (*Connection, error) {
-	asked := new(askedTimes)
-	server.Identity = identity(host, "")
-	c, err := connect.Dial(ctx, server, sdkLogger{log}, timeout, grpc.WithChainUnaryInterceptor(asked.intercept))
+func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, timeout time.Duration) (*Connection, error) {
+	asked, known := new(askedTimes), new(server.Known)
+	o.Identity = identity(host, "")
+	c, err := connect.Dial(ctx, o, sdkLogger{log}, timeout, grpc.WithChainUnaryInterceptor(asked.intercept), grpc.WithStatsHandler(known))
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +42,7 @@ func Dial(ctx context.Context, server connect.Options, host string, log *zap.Log
 		c.Close()
 		return nil, err
 	}
-	return &Connection{Client: c, asked: asked, identity: server.Identity}, nil
+	return &Connection{Client: c, asked: asked, known: known, identity: o.Identity}, nil
 }
 
 // Supervised is a command's supervisor, as seen by its side.
@@ -74,7 +79,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 		return nil, err
 	}
 	v := &Served{ended: make(chan struct{}), endLog: end, side: &side{
-		Options: o, log: log, environ: s.Environ, process: s.PID, asked: c.asked, identity: c.identity,
+		Options: o, log: log, environ: s.Environ, process: s.PID, hookDir: c.HookDir, asked: c.asked, known: c.known, identity: c.identity,
 		supervisor: supervisor.NewOwnersClient(s.Conn, s.PID, o.StateDir, o.Instance),
 	}}
 	v.ctx, v.leave = context.WithCancel(context.Background())

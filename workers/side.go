@@ -60,7 +60,7 @@ func Side(ctx context.Context) error {
 	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. They are not
 	// ignored, because the commands that this process starts would also ignore them.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	s := &side{Options: o, log: log, supervisor: sup, asked: new(askedTimes), identity: identity(o.Host, sup.Instance())}
+	s := &side{Options: o, log: log, supervisor: sup, asked: new(askedTimes), known: new(server.Known), identity: identity(o.Host, sup.Instance())}
 	return s.run(ctx)
 }
 
@@ -70,8 +70,10 @@ type side struct {
 	supervisor *supervisor.Client
 	client     client.Client
 	asked      *askedTimes
+	known      *server.Known
 	identity   string                // of this process on the server
 	environ    []string              // that processes inherit; nil for os.Environ()
+	hookDir    string                // see [activities.Config]
 	process    int                   // with the limits that they inherit; 0 for this process
 	metered    client.MetricsHandler // nil if the SDK's metrics are not collected
 	metrics    *metrics.Metrics      // nil if metrics are not served
@@ -119,14 +121,14 @@ func (s *side) run(ctx context.Context) error {
 // prepare prepares everything that does not need a server. It starts serving tasks' requests, since
 // most of them do not need a server either.
 func (s *side) prepare(ctx context.Context) (err error) {
-	s.server = &server.Server{}
+	s.server = server.New(s.known)
 	s.Advertise = s.advertised(ctx)
 	s.rounds, s.queues = server.NewBarriers(s.server, s.Queue), server.NewQueues(s.server, s.Queue)
 	s.files = s.openFiles()
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, LogRoot: s.logRoot(),
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
-		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env, Environ: s.environ, Process: s.process,
+		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env, Environ: s.environ, Process: s.process, HookDir: s.hookDir,
 		Guard: s.guard(),
 		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
 		Queues: s.queues.Of, Poll: s.server.PollClosures, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
@@ -151,6 +153,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	if config.Metrics != nil {
 		config.Metrics.SlowestTask(s.host.SlowestRatio)
 	}
+	s.queues.Opened = s.host.NoteQueue
 	s.unlisten = s.listens(ctx)
 	s.closing = make(chan supervisor.ClosingReply, 1)
 	go s.awaitClosing(ctx)
@@ -284,13 +287,12 @@ var (
 // dial retries until the server answers. The supervisor can wait, but processes need a side as soon
 // as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
-	server := s.Server
-	server.Identity = s.identity
-	server.Metrics = s.metered
+	to := s.Server
+	to.Identity, to.Metrics = s.identity, s.metered
 	var told time.Time
 	for again, quiet := untilServed, untilToldAgain; ; {
-		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
-			grpc.WithChainUnaryInterceptor(s.asked.intercept))
+		c, err := connect.Dial(ctx, to, sdkLogger{s.log}, 10*time.Second,
+			grpc.WithChainUnaryInterceptor(s.asked.intercept), grpc.WithStatsHandler(s.known))
 		if err == nil {
 			return c, nil
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -13,6 +15,9 @@ import (
 
 // Queues keeps closure queues as workflows on the Temporal server.
 type Queues struct {
+	// Opened is called with the run of an open queue.
+	Opened func(run runkey.Run)
+
 	server *Server
 	queue  string
 }
@@ -46,8 +51,10 @@ const overTimeout = 10 * time.Second
 
 // ClosuresCheck is an activity that returns when the run has ended. A closure queue uses it for
 // runs that end without a message to the queue, because the run was terminated, its hosts are
-// gone, or none of its tasks ever served.
+// gone, or none of its tasks ever served. It also reports the queue to this host, since a
+// program elsewhere may have opened it.
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
+	s.Opened(runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Run.WorkflowID, RunID: in.Run.RunID})
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	err = watch(ctx, watchEvery, open, func(ctx context.Context) (bool, error) {

@@ -39,6 +39,7 @@ func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) er
 			return err
 		}
 		context.AfterFunc(ctx, c.Close)
+		c.HookDir = h.StateDir
 		s.attend = (&sides{c}).attend
 		return nil
 	})

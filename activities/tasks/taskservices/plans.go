@@ -31,8 +31,7 @@ type Run struct {
 type Notes struct {
 	// Stopping is the latest state of stopping together that the run has sent.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Served reports whether tasks on this host have served or scheduled closures, in which case
-	// the run has a queue.
+	// Served reports whether the run's closure queue was opened, as far as this host was told.
 	Served bool `json:"served,omitempty"`
 	// Calls lists the calls during which processes exited with code 0. Such processes have failed,
 	// and perhaps only an earlier host worker could detect that.

@@ -181,21 +181,12 @@ func (s *Services) ReleaseClosures(run Run) {
 	s.brokers.end(run.Key)
 }
 
-// HasQueue reports whether the run has a closure queue. Coordinators may have opened the queue
-// even if no task on this host has served.
-func (s *Services) HasQueue(ctx context.Context, run Run) bool {
-	if run.Served || s.Queues == nil {
-		return run.Served
+// NoteQueue records a run's closure queue, which is closed with the run. A program elsewhere may
+// have opened it.
+func (s *Services) NoteQueue(key runkey.Run) {
+	if run, ok := s.here(key); ok {
+		s.noteQueue(&run)
 	}
-	q, err := s.Queues(run.ofQueue())
-	left := false
-	if err == nil {
-		left, err = q.Left(ctx)
-	}
-	if err != nil {
-		s.Log.Debug("cannot tell whether the run has a call queue; if so, the queue ends by itself", zap.Error(err))
-	}
-	return left
 }
 
 // EndAbandoned stops serving and closes the queue of a run that will no longer be released, unless
