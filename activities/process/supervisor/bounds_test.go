@@ -267,7 +267,6 @@ func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
 	s := &supervisor{table: newTable(state)}
 	path := state.releasedPath(runHash(testRun))
-	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	read := make(chan error, 1)
 	go func() {
@@ -290,7 +289,6 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
 	s := newTable(state)
 	path := state.releasedPath(runHash(testRun))
-	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	found := make(chan *run)
 	go func() {
@@ -310,7 +308,6 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 // A slow lease, for example on a hanging disk, does not delay other runs' leases.
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
-	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))
 	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: slog.New(slog.DiscardHandler)}
 	slow := state.journalPath(runHash(testRun))
 	require.NoError(t, syscall.Mkfifo(slow, 0o600))

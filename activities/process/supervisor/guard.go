@@ -127,16 +127,25 @@ func (g *guard) startAgain() {
 	g.pause = min(max(2*g.pause, sideBackoffFirst), sideBackoffMost)
 }
 
-// end kills and reaps the guard, when nothing is left to sweep.
-func (g *guard) end() {
+// stop kills the guard, when nothing is left to sweep.
+func (g *guard) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.needed, g.over = true, true
 	stopTimer(g.again)
+	if g.pid != 0 {
+		_ = unix.Kill(g.pid, unix.SIGKILL)
+	}
+}
+
+// end stops and reaps the guard.
+func (g *guard) end() {
+	g.stop()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.pid == 0 {
 		return
 	}
-	_ = unix.Kill(g.pid, unix.SIGKILL)
 	for _, err := syscall.Wait4(g.pid, nil, 0, nil); err == syscall.EINTR; _, err = syscall.Wait4(g.pid, nil, 0, nil) { //nolint:errorlint // not wrapped
 	}
 	g.pid = 0

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +42,7 @@ func loadRuns(dir string) (map[string]*run, error) {
 // eachJournal calls do with the path and run hash of each journal in a state directory with the
 // suffix end, until do returns an error.
 func eachJournal(dir, end string, do func(path, hash string) error) error {
-	entries, err := os.ReadDir(filepath.Join(dir, journalDir))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("reading the journals: %w", err)
 	}

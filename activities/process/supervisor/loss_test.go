@@ -283,7 +283,7 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 			h.sh("worker-0", 0, "exec sleep 1000")
 			h.kill9()
 			h.awaitCount("swept", 1)
-			path := filepath.Join(h.role.Dir, journalDir, runHash(testRun)+openJournal)
+			path := filepath.Join(h.role.Dir, runHash(testRun)+openJournal)
 			if loss == "another boot" {
 				boot := must.Get(bootID())(t)
 				raw := must.Get(os.ReadFile(path))(t)

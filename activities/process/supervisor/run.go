@@ -203,7 +203,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(how, max(all.Longest(), cfg.LongestGrace), gone, orphans)
-	s.guard.end()
+	s.guard.stop() // shut reaps it, which takes a while
 	s.side.end(sideGone)
 	s.side.program.close()
 	if outdated {

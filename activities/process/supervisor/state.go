@@ -19,7 +19,6 @@ import (
 const (
 	instanceFile = "instance"
 	cgroupFile   = "cgroup"
-	journalDir   = "journal"
 	// Suffixes of journal names.
 	openJournal     = ".jsonl"
 	releasedJournal = ".released"
@@ -70,17 +69,12 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	for _, d := range []string{dir, filepath.Join(dir, journalDir)} {
-		if err := os.Mkdir(d, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, fmt.Errorf("making the state directory: %w", err)
-		}
-		// It may exist with a mode that lets others in.
-		if err := os.Chmod(d, 0o700); err != nil {
-			return nil, fmt.Errorf("securing the state directory: %w", err)
-		}
+	// It may exist with a mode that lets others in.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("securing the state directory: %w", err)
 	}
 	s := &State{dir: dir, boot: boot, volatile: o.Volatile}
 	if s.lock, err = waitLock(dir); err != nil {
@@ -158,7 +152,7 @@ func (s *State) journalPath(hash string) string { return journalIn(s.dir, hash+o
 
 func (s *State) releasedPath(hash string) string { return journalIn(s.dir, hash+releasedJournal) }
 
-func journalIn(dir, name string) string { return filepath.Join(dir, journalDir, name) }
+func journalIn(dir, name string) string { return filepath.Join(dir, name) }
 
 // Journals returns the paths of a run's journal in a state directory before and after its release.
 func Journals(dir string, run runkey.Run) (open, released string) {

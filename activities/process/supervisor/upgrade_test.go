@@ -253,7 +253,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	require.Len(t, reply.Processes, 1)
 	assert.Equal(t, -sigKILL, reply.Processes[0].Exit.Code)
 	h.until("it is archived", func() bool {
-		found, err := filepath.Glob(filepath.Join(h.role.Dir, journalDir, "*"+releasedJournal))
+		found, err := filepath.Glob(filepath.Join(h.role.Dir, "*"+releasedJournal))
 		return err == nil && len(found) == 1
 	})
 }

@@ -3,17 +3,20 @@ package proc
 import (
 	"os"
 	"strings"
+	"sync"
 )
 
 // BootID returns the ID of this boot of the machine, or "" if it cannot be read. Times since boot
 // and process IDs can be compared only within one boot.
-func BootID() string {
+func BootID() string { return bootID() }
+
+var bootID = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
-}
+})
 
 // Namespace returns one of this process's namespaces, for example the namespace of process IDs,
 // "pid", or "" if it cannot be read.

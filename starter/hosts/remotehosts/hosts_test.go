@@ -168,8 +168,7 @@ func TestEnds(t *testing.T) {
 	s := must.Get(Launch(t.Context(), c, named("a", "b"), noneAwaited))(t)
 	defer s.Close()
 	write := func(host, end string) {
-		journal := filepath.Join(dir, host, left(t, dir, host)[0].Name(), "journal")
-		require.NoError(t, os.MkdirAll(journal, 0o700))
+		journal := filepath.Join(dir, host, left(t, dir, host)[0].Name())
 		text := fmt.Sprintf(`{"type":"starting","task":%q,"fence":{}}`, host) + "\n" + end
 		require.NoError(t, os.WriteFile(filepath.Join(journal, "run.jsonl"), []byte(text), 0o600))
 	}
