@@ -148,7 +148,9 @@ type planStore struct {
 
 func openPlans(stateDir string) (*planStore, error) {
 	s := &planStore{dir: plans.Dir(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := os.Mkdir(s.dir, 0o700); err == nil {
+		return s, nil
+	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -48,9 +47,6 @@ type numbers struct {
 
 func openStore(stateDir string, log *zap.Logger) (*store, error) {
 	s := &store{dir: filepath.Join(stateDir, "barriers"), log: log, files: map[runKey]*numbers{}, dirty: map[runKey]bool{}}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
 	paths, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
 	if err != nil {
 		return nil, err
@@ -124,6 +120,9 @@ func (s *store) flush() {
 	for key, n := range s.changed() {
 		b, err := json.Marshal(n)
 		if err == nil {
+			err = os.MkdirAll(s.dir, 0o700)
+		}
+		if err == nil {
 			err = atomicfile.Write(s.path(key), b, 0o600)
 		}
 		if err != nil && !s.failed {
@@ -150,10 +149,13 @@ func (s *store) drop(key runKey) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
+	known := s.files[key] != nil
 	delete(s.files, key)
 	delete(s.dirty, key)
 	s.mu.Unlock()
-	_ = os.Remove(s.path(key))
+	if known {
+		_ = os.Remove(s.path(key))
+	}
 }
 
 func (s *store) path(key runKey) string {

@@ -529,7 +529,7 @@ func TestGenerations(t *testing.T) {
 	assert.Contains(t, broken(t, <-old).Message, "the run has restarted all tasks")
 	assert.NotEqual(t, h.paths[0], path)
 	left := must.Get(os.ReadDir(filepath.Dir(path)))(t)
-	assert.Len(t, left, 2, "the socket and the log of rounds; nothing of the one before")
+	assert.Len(t, left, 1, "the socket; nothing of the generation before")
 	info := must.Get(clientAt(t, path).Info(testContext(t)))(t)
 	assert.Equal(t, 1, info.Generation)
 	h.Server.Release(h.run)
@@ -563,7 +563,7 @@ func TestNoHost(t *testing.T) {
 // The round log stays small, and its relevant part is read.
 func TestRoundLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rounds")
-	l := must.Get(openRoundLog(path))(t)
+	l := &roundLog{path: path}
 	name := "a \"name\"\x7f=ü"
 	brought := func(i int) []string {
 		if i%2 == 0 {
@@ -584,7 +584,7 @@ func TestRoundLog(t *testing.T) {
 		info := must.Get(os.Stat(p))(t)
 		assert.Less(t, info.Size(), int64(roundLogSize+1000))
 	}
-	l = must.Get(openRoundLog(path))(t)
+	l = &roundLog{path: path}
 	defer l.close()
 	r := newRounds(l)
 	assert.Equal(t, map[string]int{name: 20000}, r.counts)

@@ -3,7 +3,6 @@ package taskapi
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -23,10 +22,12 @@ type roundLog struct {
 	// guards it.
 	unwritten []byte
 
-	mu   sync.Mutex // of the file, which may hang; locked before rounds.mu
-	file *os.File
-	size int
-	err  error // why rounds are no longer written
+	mu     sync.Mutex // of the file, which may hang; locked before rounds.mu
+	file   *os.File   // nil until the first write
+	size   int
+	exists bool // or its predecessor
+	closed bool
+	err    error // why rounds are no longer written
 }
 
 // released is a round in the log.
@@ -42,19 +43,6 @@ type participant struct {
 	keys []string
 }
 
-func openRoundLog(path string) (*roundLog, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("the log of barriers: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return &roundLog{path: path, file: f, size: int(info.Size())}, nil
-}
-
 func (l *roundLog) oldPath() string { return l.path + ".old" }
 
 // each reads the log. It skips an incomplete line, which no task was answered from.
@@ -64,6 +52,7 @@ func (l *roundLog) each(f func(released)) {
 		if err != nil {
 			continue
 		}
+		l.exists = true
 		for line := range bytes.Lines(b) {
 			if rec, ok := parseReleased(string(line)); ok {
 				f(rec)
@@ -149,8 +138,13 @@ func (l *roundLog) write(take func() []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := take()
-	if l.err != nil || l.file == nil || len(b) == 0 {
+	if l.err != nil || l.closed || len(b) == 0 {
 		return
+	}
+	if l.file == nil {
+		if l.err = l.open(os.O_APPEND); l.err != nil {
+			return
+		}
 	}
 	n, err := l.file.Write(b)
 	if l.size += n; err == nil && l.size > roundLogSize {
@@ -164,8 +158,19 @@ func (l *roundLog) rotate() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	l.file, err = os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
-	l.size = 0
+	return l.open(os.O_APPEND | os.O_TRUNC)
+}
+
+func (l *roundLog) open(flags int) error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	l.file, l.exists = f, true
+	info, err := f.Stat()
+	if err == nil {
+		l.size = int(info.Size())
+	}
 	return err
 }
 
@@ -174,8 +179,10 @@ func (l *roundLog) remove() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closeLocked()
-	_ = os.Remove(l.path)
-	_ = os.Remove(l.oldPath())
+	if l.exists {
+		_ = os.Remove(l.path)
+		_ = os.Remove(l.oldPath())
+	}
 }
 
 func (l *roundLog) close() {
@@ -185,6 +192,7 @@ func (l *roundLog) close() {
 }
 
 func (l *roundLog) closeLocked() {
+	l.closed = true
 	if l.file != nil {
 		_ = l.file.Close()
 		l.file = nil

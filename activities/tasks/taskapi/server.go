@@ -170,11 +170,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	g := group{t.ID.Run, t.ID.Generation}
 	r := s.groups[g]
 	if r == nil {
-		log, err := openRoundLog(filepath.Join(dir, short("rounds", fileOf(runkey.Task{Generation: t.ID.Generation}))))
-		if err != nil {
-			return nil, err
-		}
-		r = newRounds(log)
+		r = newRounds(&roundLog{path: filepath.Join(dir, short("rounds", fileOf(runkey.Task{Generation: t.ID.Generation})))})
 	}
 	e := &endpoint{id: t.ID, task: t, work: newWork(s.Observe), rounds: r, path: filepath.Join(dir, fileOf(t.ID))}
 	e.ended, e.end = context.WithCancelCause(context.Background())

@@ -270,7 +270,7 @@ func TestFilesThatHang(t *testing.T) {
 	h := newHost(t, 1)
 	next := Task{ID: runkey.Task{Run: runkey.Run{Namespace: "default", WorkflowID: "mnist"}, Task: "worker-0"}, View: h.view}
 	pipe := filepath.Join(must.Get(h.makeRunDir(&next))(t), short("rounds", fileOf(runkey.Task{})))
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // blocks writers when they open it
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // blocks whoever opens it
 	begun := make(chan error, 1)
 	go func() {
 		_, err := h.Listen(next)
@@ -297,8 +297,8 @@ func TestFilesThatHang(t *testing.T) {
 		t.Error("they wait")
 	}
 	require.NoError(t, os.Rename(pipe, pipe+".moved"))
-	reader := must.Get(os.OpenFile(pipe+".moved", os.O_RDWR, 0))(t)
-	defer reader.Close()
+	other := must.Get(os.OpenFile(pipe+".moved", os.O_RDWR, 0))(t)
+	require.NoError(t, other.Close())
 	assert.NoError(t, <-begun)
 }
 

@@ -39,7 +39,7 @@ func (s *Server) makeRunDir(t *Task) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(s.dir, dirOf(t.ID.Run))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	if t.User == nil {
