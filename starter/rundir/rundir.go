@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
@@ -24,11 +23,10 @@ type Record struct {
 	Embedded bool            `json:"embedded,omitempty"`
 	// Queue is the run's private queue. A run with the same ID on another queue is not this
 	// run.
-	Queue       string    `json:"queue"`
-	RunID       string    `json:"run_id"`
-	ExecutionID string    `json:"execution_id,omitempty"`
-	PID         int       `json:"pid"` // of the owner; informative only
-	Started     time.Time `json:"started"`
+	Queue   string    `json:"queue"`
+	RunID   string    `json:"run_id"`
+	PID     int       `json:"pid"` // of the owner; informative only
+	Started time.Time `json:"started"`
 	// AllCPUs reports whether the run binds its tasks to all CPUs available to it.
 	AllCPUs bool `json:"all_cpus,omitempty"`
 }
@@ -40,8 +38,8 @@ type Dir struct {
 }
 
 const (
-	lockName   = "owner.lock"
-	recordName = "run.json"
+	// lockName is the file with the record.
+	lockName = "owner.lock"
 	// A directory is created under a name that starts with a dot, and renamed once it is locked,
 	// so that no other process sees it unlocked.
 	unborn = ".new-"
@@ -51,20 +49,20 @@ const (
 
 // Create creates a directory for a new run in parent.
 func Create(parent string) (*Dir, error) {
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return nil, err
-	}
 	// The name is short because paths of Unix sockets are limited to 108 bytes.
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	name := hex.EncodeToString(b[:])
 	path := filepath.Join(parent, unborn+name)
-	if err := os.Mkdir(path, 0o700); err != nil {
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(path, 0o700)
+	}
+	if err != nil {
 		return nil, err
 	}
 	d := &Dir{Path: path}
-	err := d.tryLock()
-	if err == nil {
+	if err = d.tryLock(); err == nil {
 		d.Path = filepath.Join(parent, name)
 		err = os.Rename(path, d.Path)
 	}
@@ -75,23 +73,21 @@ func Create(parent string) (*Dir, error) {
 	return d, nil
 }
 
-// Save writes the record.
+// Save writes the record, once.
 func (d *Dir) Save(r Record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(d.Path, recordName), append(b, '\n'), 0o600)
+	_, err = d.lock.WriteAt(append(b, '\n'), 0)
+	return err
 }
 
 // Load reads the record. Its RunID is empty if the owner died before it started a run.
 func (d *Dir) Load() (Record, error) {
 	var r Record
-	b, err := os.ReadFile(filepath.Join(d.Path, recordName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
+	b, err := os.ReadFile(filepath.Join(d.Path, lockName))
+	if len(b) > 0 {
 		err = json.Unmarshal(b, &r)
 	}
 	return r, err

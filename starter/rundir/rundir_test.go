@@ -16,7 +16,7 @@ import (
 func record() Record {
 	return Record{
 		Server: connect.Options{Address: "127.0.0.1:1", Namespace: "default"}, Embedded: true,
-		Queue: "clusterrun/run/x", RunID: "iris-1", ExecutionID: "execution", PID: 42, Started: time.Unix(100, 0).UTC(),
+		Queue: "clusterrun/run/x", RunID: "iris-1", PID: 42, Started: time.Unix(100, 0).UTC(),
 	}
 }
 

@@ -89,10 +89,10 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 		return err
 	}
 	defer closeClient()
-	run := starter.Get(c, r.RunID, r.ExecutionID)
+	run := starter.Get(c, r.RunID, "")
 	queue, open, err := run.Queue(ctx)
 	switch {
-	case starter.IsError[*starter.NotFoundError](err) && r.ExecutionID == "" && time.Since(r.Started) < startSettles:
+	case starter.IsError[*starter.NotFoundError](err) && time.Since(r.Started) < startSettles:
 		return err
 	case starter.IsError[*starter.NotFoundError](err), starter.IsError[*starter.EndedError](err):
 		return nil

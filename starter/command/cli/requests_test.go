@@ -83,21 +83,19 @@ func TestAServerIsNamedByItsAddress(t *testing.T) {
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {
-		answer    error
-		execution string
-		since     time.Duration
-		kept      bool
+		answer error
+		since  time.Duration
+		kept   bool
 	}{
-		"the server does not know it":     {unknown, "1", 0, false},
-		"the server does not know it yet": {unknown, "", time.Second, true},
-		"the server was never asked":      {unknown, "", time.Hour, false},
-		"there was no time":               {context.Canceled, "1", 0, true},
-		"the server is away":              {serviceerror.NewUnavailable("away"), "1", 0, true},
+		"the server does not know it":     {unknown, time.Hour, false},
+		"the server does not know it yet": {unknown, time.Second, true},
+		"there was no time":               {context.Canceled, 0, true},
+		"the server is away":              {serviceerror.NewUnavailable("away"), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
 			d := must.Get(rundir.Create(parent))(t)
-			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", ExecutionID: c.execution, Queue: "q", Started: time.Now().Add(-c.since)}))
+			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", Queue: "q", Started: time.Now().Add(-c.since)}))
 			path := d.Path
 			d.Close() // the owner is gone
 			found := must.Get(rundir.Abandoned(parent))(t)

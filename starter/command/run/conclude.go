@@ -91,6 +91,9 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	}
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
+	if l.sweep == nil && end.closed() {
+		worker.Go(func() { noteEnd(logRoot(l.App, l.spec), l.run) })
+	}
 	elsewhere := l.endsElsewhere(end)
 	l.endHosts()
 	l.agents.end(l.run, l.client)
@@ -109,13 +112,15 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.Printer.Through(nil)
 		l.Say("the output is not read, so not all of it was shown; %s", l.output.logs)
 	}
-	worker.Wait()
-	if l.sweep == nil {
-		noteEnd(logRoot(l.App, l.spec), l.run, *end)
+	if end.result != nil {
+		l.leave(true) // its files are not needed after the release
 	}
+	worker.Wait()
 	l.std.Terminal.GiveBack()
 	l.client.Close()
-	l.leave(end.closed())
+	if end.result == nil {
+		l.leave(end.closed())
+	}
 	return shown
 }
 

@@ -240,10 +240,6 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return err
 	}
 	earlier()
-	record.ExecutionID = l.run.ExecutionID
-	if err := l.dir.Save(record); err != nil {
-		return fmt.Errorf("state directory: %w", err)
-	}
 	spare := ""
 	if l.hosts != nil {
 		spare = filepath.Join(l.dir.Path, "output")

@@ -40,8 +40,8 @@ func pruneOldLogs(a *cli.App) {
 }
 
 // noteEnd records in root, next to its logs, that a run has ended.
-func noteEnd(root string, run *starter.Run, end ending) {
-	if run == nil || !end.closed() || root == spec.NullDir {
+func noteEnd(root string, run *starter.Run) {
+	if run == nil || root == spec.NullDir {
 		return
 	}
 	// Without this note, the run counts as ended once its directory is gone.
