@@ -133,16 +133,22 @@ func (a *App) Embedded(up *embedded.Server) Server {
 	}}
 }
 
+// keepFrom is how long a command must last before it keeps the embedded server running, which
+// most commands do not need.
+const keepFrom = time.Second
+
 // Keep restarts the embedded server whenever it exits, until ctx is done. It returns
 // immediately.
 func Keep(ctx context.Context, a *App, s Server) {
 	if !s.Embedded {
 		return
 	}
-	go a.Home().Keep(ctx, func(err error) {
-		if ctx.Err() == nil {
-			a.Say("%s; trying again", a.Explain(err))
-		}
+	time.AfterFunc(keepFrom, func() {
+		a.Home().Keep(ctx, func(err error) {
+			if ctx.Err() == nil {
+				a.Say("%s; trying again", a.Explain(err))
+			}
+		})
 	})
 }
 
@@ -163,15 +169,21 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 		if err != nil {
 			return nil, s, err
 		}
+		began := time.Now()
 		c, err := a.DialOnce(ctx, s)
 		if err == nil {
 			Keep(ctx, a, s)
 		}
-		// The embedded server may have exited after BringUp found it.
-		if err == nil || !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
+		if err == nil || !s.MayHaveExited(began) || ctx.Err() != nil || time.Now().After(deadline) {
 			return c, s, err
 		}
 	}
+}
+
+// MayHaveExited reports whether an attempt to reach the server may have failed because it is the
+// embedded server and exited after BringUp found it. A frozen server uses up the time.
+func (s Server) MayHaveExited(began time.Time) bool {
+	return s.Embedded && time.Since(began) < DialTimeout
 }
 
 func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {

@@ -39,6 +39,8 @@ import (
 const (
 	// maxSuccessors is the maximum number of host workers that replace dead ones.
 	maxSuccessors = 3
+	// startLate is when the server counts as late with a start, so that it is checked.
+	startLate = time.Second
 	// workerStop limits the wait for the host worker after the run has ended.
 	workerStop = 10 * time.Second
 )
@@ -73,6 +75,7 @@ type localRun struct {
 	successors  int
 	passing     chan os.Signal // signals for the processes
 	early       os.Signal      // signal that came while the server was asked to start the run; may be nil
+	unreached   bool           // whether the server has not answered since
 	asked       bool           // whether the server was asked to start the run and may have done so
 	stopAsked   atomic.Bool    // set at the first signal
 	alone       sync.Once      // for stopAlone
@@ -287,15 +290,21 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 		l.run, err = l.homeWorker().Start(ctx, l.client, l.spec, o)
 		started <- err
 	}()
-	late := time.After(cli.DialTimeout)
+	unreached := make(chan error, 1)
+	check := time.AfterFunc(startLate, func() {
+		c, err := l.DialOnce(ctx, l.server)
+		if err == nil {
+			c.Close()
+		} else if ctx.Err() == nil {
+			unreached <- err
+		}
+	})
+	defer check.Stop()
 	for {
 		select {
-		case <-late:
-			if c, err := l.DialOnce(ctx, l.server); err != nil && ctx.Err() == nil {
-				return err
-			} else if err == nil {
-				c.Close()
-			}
+		case err := <-unreached:
+			l.unreached = true
+			return err
 		case err := <-started:
 			l.asked = l.run != nil || mayHaveStarted(err)
 			if err != nil && l.early != nil {
@@ -371,7 +380,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			}
 			advertise = ownAddress(l.hosts.Facts())
 		}
-		options := l.workerOptions(queue, o)
+		options, began := l.workerOptions(queue, o), time.Now()
 		options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
 		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std)
 		if err == nil {
@@ -379,8 +388,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			l.client, err = connect.Lazy(s.Options, l.Logger())
 			return err
 		}
-		// The embedded server may have exited after it was found.
-		if !s.Embedded || !starter.IsError[*homeworker.UnreachedError](err) || ctx.Err() != nil || time.Now().After(deadline) {
+		if !starter.IsError[*homeworker.UnreachedError](err) || !s.MayHaveExited(began) || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
 	}
@@ -491,8 +499,13 @@ func (l *localRun) trouble(err error) {
 
 // abort cleans up after a failed start.
 func (l *localRun) abort() {
-	ended := true
-	if l.asked {
+	ended := !l.asked
+	switch {
+	case l.unreached: // the next command cancels the run
+		how := stopsOf(l.spec, nil)
+		how.Recorded = true
+		l.worker.StopAll(how)
+	case l.asked:
 		ctx, done := context.WithTimeout(context.Background(), serverPatience)
 		defer done()
 		ended = l.endStarted(ctx)
