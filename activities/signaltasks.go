@@ -15,7 +15,7 @@ func (h *Host) SignalTasks(ctx context.Context, in spec.HostRequest[spec.SignalR
 		return spec.RequestAnswer{}, err
 	}
 	q := request{"signal", in.Request.Tasks, policy.AskSignal}
-	if in.Request.Signal == p.Spec.Preemption.Signal {
+	if in.Request.Signal == p.Spec.NoticeSignal {
 		q.ask = "" // as for the stop that follows the notice
 	}
 	if err := h.gate.allow(ctx, p, q); err != nil {

@@ -43,9 +43,7 @@ func (pl *placer) demand(p placement) fleet.Demand {
 			left++
 		}
 	}
-	d := fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
-	d.Firm = !pl.machine.Preemptible()
-	return d
+	return fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
 }
 
 // gone records that an elastic run continues without a host.

@@ -188,8 +188,6 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 			f.tell(ctx, a.Run, fleet.Answer{Move: &a})
 		case fleet.Return:
 			f.tell(ctx, a.Run, fleet.Answer{Return: &a})
-		case fleet.Preempt:
-			f.tell(ctx, a.Run, fleet.Answer{Preempt: &a})
 		case fleet.Report:
 			workflow.GetMetricsHandler(ctx).Counter(spec.MetricHostsSuspected).Inc(1)
 			workflow.GetLogger(ctx).Warn("runs fail on one host only", "host", a.Host, "kind", a.Suspicion.Kind, "runs", a.Suspicion.Runs)

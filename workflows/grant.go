@@ -163,23 +163,9 @@ func (f *fleetTalk) listen(ctx workflow.Context) {
 				f.move(ctx, *a.Move)
 				continue
 			}
-			if a.Preempt != nil {
-				if a.Preempt.Run == f.inFleet(ctx) {
-					f.giveNotice(ctx, spec.NoticeFromQueue, a.Preempt.Reason, a.Preempt.Deadline)
-				}
-				continue
-			}
 			f.answers = append(f.answers, a)
 		}
 	})
-}
-
-// giveNotice gives the tasks notice that they are stopped at the deadline.
-func (f *fleetTalk) giveNotice(ctx workflow.Context, from spec.NoticeFrom, reason string, deadline time.Time) {
-	now := workflow.Now(ctx)
-	f.events.Send(ctx, request{event: lifecycle.GiveNotice{
-		From: from, Reason: reason, At: now, Within: deadline.Sub(now), Requeue: f.spec.Requeues(spec.RequeueOnPreemption),
-	}})
 }
 
 // move makes a run leave a draining host at the drain's deadline. Without a deadline, a group
@@ -191,7 +177,10 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 		if m.Reason != "" {
 			reason += ": " + m.Reason
 		}
-		f.giveNotice(ctx, spec.NoticeFromDrain, reason, m.Deadline)
+		now := workflow.Now(ctx)
+		f.events.Send(ctx, request{event: lifecycle.GiveNotice{
+			From: spec.NoticeFromDrain, Reason: reason, At: now, Within: m.Deadline.Sub(now), Requeue: f.spec.Requeues(spec.RequeueOnPreemption),
+		}})
 		return
 	}
 	if f.spec.RestartScope != spec.RestartScopeGroup {

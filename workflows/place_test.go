@@ -381,7 +381,7 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 							assert.Equal(t, spec.RunPlacing, s.State)
 							assert.Equal(t, 1, s.Preemptions)
 							assert.False(t, s.PendingSince.IsZero())
-							assert.Equal(t, "vip comes first", s.GroupRestarts[0].Reason)
+							assert.Equal(t, "host a drains: maintenance", s.GroupRestarts[0].Reason)
 						}
 						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Grant: &fleet.Grant{
 							Run: m.Asked.Run, Generation: m.Asked.Generation, Places: []fleet.Place{{Host: "a", Instance: "i", Ranks: []fleet.Ranks{{First: 0, End: 1}}}},
@@ -389,14 +389,14 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 					}, time.Millisecond)
 				case m.Placed != nil && m.Placed.Generation == 0:
 					w.RegisterDelayedCallback(func() {
-						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Preempt: &fleet.Preempt{Run: m.Placed.Run, Reason: "vip comes first", Deadline: w.Now().Add(50 * time.Millisecond)}})
+						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Move: &fleet.Move{Run: m.Placed.Run, Host: "a", Reason: "maintenance", Deadline: w.Now().Add(50 * time.Millisecond)}})
 					}, time.Millisecond)
 				case m.Freed != nil && m.Freed.Host != "":
 					note("free " + m.Freed.Host)
 				}
 				return nil
 			})
-			err := w.start(t, spec.RunSpec{MaxRunTime: spec.DurationOf(time.Hour), Preemption: spec.Preemption{Max: new(1)}}, from)
+			err := w.start(t, spec.RunSpec{MaxRunTime: spec.DurationOf(time.Hour)}, from)
 			return w, err
 		}
 		w, err := run(long, nil)
@@ -408,10 +408,9 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 		assert.Equal(t, []string{"ask", "unreserve", "free a", "ask"}, order)
 		require.Len(t, asked, 2)
 		assert.True(t, asked[1].Since.Equal(asked[0].Since))
-		assert.Equal(t, []bool{false, true}, []bool{asked[0].Demand.Firm, asked[1].Demand.Firm})
-		assert.Equal(t, []string{"a"}, asked[1].Demand.Prefer)
+		assert.Empty(t, asked[1].Demand.Prefer, "it left the host")
 		require.Len(t, told, 1)
-		assert.Equal(t, spec.NoticeFromQueue, told[0].Notice.From)
+		assert.Equal(t, spec.NoticeFromDrain, told[0].Notice.From)
 		require.Len(t, inputs, 2)
 		assert.Greater(t, inputs[1].Stopping.Seq, told[0].Seq)
 		assert.Nil(t, inputs[1].Stopping.Notice)

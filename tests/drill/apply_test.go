@@ -26,8 +26,8 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 		return func() { s.revive(t, h, killed) }
 	case LoseHost:
 		return s.lose(t, h)
-	case Preempt:
-		s.preempt(t, f.Host)
+	case GiveNotice:
+		s.giveNotice(t, runs)
 	case FailCheck: // the check has failed since before the round
 		return func() { s.recover(h) }
 	case FreezeSupervisor:

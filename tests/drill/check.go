@@ -28,9 +28,9 @@ type report struct {
 	// givesUp reports whether the run gave up hosts before they were back, so that it misses the
 	// exits that only they know.
 	givesUp bool
-	// vips counts the runs that may have preempted it, and sick are the hosts with a failed check.
-	vips int
-	sick []span
+	// notices counts the notices that a run got, and sick are the hosts with a failed check.
+	notices int
+	sick    []span
 }
 
 // check returns a run's faults.

@@ -63,12 +63,10 @@ type stage struct {
 	// enough for leases of stopAfter.
 	patience time.Duration
 	random   *rand.Rand
-	// round is the round's number. vips are the runs that may preempt, sick the hosts with a failed
+	// round is the round's number. notices counts the notices given, sick are the hosts with a failed
 	// check, and lost the hosts that were killed for long.
-	round int
-	vips  []*run
-	sick  []span
-	lost  []span
+	round, notices int
+	sick, lost     []span
 }
 
 // number returns the value of a make drill variable.
@@ -106,7 +104,6 @@ func TestDrill(t *testing.T) {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 		s.hosts = append(s.hosts, newHost(t, i, s.server.Address, limits, dir))
 	}
-	s.letPreempt(t)
 	for i, round := range NewSchedule(s.seed, faults, limits) {
 		began := time.Now()
 		found := s.play(t, i, round)
@@ -123,7 +120,7 @@ func TestDrill(t *testing.T) {
 
 // play plays a round and returns its faults.
 func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
-	s.round, s.vips, s.sick, s.lost = n, nil, nil, nil
+	s.round, s.notices, s.sick, s.lost = n, 0, nil, nil
 	var found []string
 	for _, f := range faults {
 		if f.Kind == FailCheck {
@@ -133,7 +130,6 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	s.pulse.begin()
 	runs := s.launch(t)
 	s.conduct(t, faults, runs)
-	runs = append(runs, s.vips...)
 	s.faulty = map[string]bool{}
 	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
 	s.serverless, s.patience = false, time.Second

@@ -39,8 +39,6 @@ type run struct {
 	stopped bool
 	// coordinated receives the run's coordinator's result, if any.
 	coordinated chan error
-	// begun receives the result of the start, if it did not return before the faults.
-	begun chan error
 	// launcher starts a run on this machine only, with the state directory state.
 	launcher *harness.Process
 	state    string
@@ -164,11 +162,6 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	defer cancel()
 	var found []string
 	var unfinished error
-	if r.begun != nil {
-		if err := <-r.begun; err != nil {
-			return []string{fmt.Sprintf("%s: start: %v", r.name, err)}
-		}
-	}
 	if r.coordinated != nil {
 		unfinished = <-r.coordinated
 		r.stopped = true
@@ -210,7 +203,7 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	lostHost := givesUp && first != nil && first.Cause == spec.CauseHostLost && faulty[first.Host]
 	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
-		givesUp: givesUp, vips: len(s.vips), sick: s.sick,
+		givesUp: givesUp, notices: s.notices, sick: s.sick,
 	}
 	if unfinished != nil && !refused(known) && !lostHost {
 		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))

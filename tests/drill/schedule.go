@@ -26,9 +26,9 @@ const (
 	Unplug           Kind = "unplug"     // a host's interface is taken down
 	FillState        Kind = "fill state" // the disk with a host's state directory
 	FillLogs         Kind = "fill logs"
-	Preempt          Kind = "preempt"    // a high-priority run needs a host's GPUs
-	FailCheck        Kind = "fail check" // a host fails its check from before the round
-	LoseHost         Kind = "lose host"  // kill supervisor, until its runs give up the host
+	GiveNotice       Kind = "give notice" // to a run, which is then pending again
+	FailCheck        Kind = "fail check"  // a host fails its check from before the round
+	LoseHost         Kind = "lose host"   // kill supervisor, until its runs give up the host
 )
 
 // Fault is a fault in a schedule.
@@ -45,7 +45,7 @@ type Fault struct {
 func (f Fault) String() string {
 	where := ""
 	switch f.Kind {
-	case KillServer, KillServerTwice, FreezeServer, KillLauncher, FreezeLauncher, KillMember:
+	case KillServer, KillServerTwice, FreezeServer, KillLauncher, FreezeLauncher, KillMember, GiveNotice:
 	default:
 		where = fmt.Sprintf(" of %s", HostName(f.Host))
 	}
@@ -103,7 +103,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	kinds := []Kind{
 		KillSide, KillSide, FreezeSide, KillSupervisor, FreezeSupervisor, KillServer, KillServerTwice, FreezeServer,
 		KillLauncher, FreezeLauncher, KillMember, Partition, Partition, Partition,
-		Preempt, Preempt, FailCheck, LoseHost,
+		GiveNotice, GiveNotice, FailCheck, LoseHost,
 	}
 	if limits.Namespaces {
 		kinds = append(kinds, Unplug)

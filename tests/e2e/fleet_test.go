@@ -193,8 +193,8 @@ with open(steps, "a") as done:
             sys.exit(75)
 `
 
-// A run preempts a run with lower priority, which saves its work, is pending again with its age,
-// and continues without a lost step or a counted failure.
+// A run with notice saves its work, leaves its slots to the run that waits for them, is pending
+// again with its age, and continues without a lost step or a counted failure.
 func TestARunMakesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a")
@@ -203,17 +203,17 @@ func TestARunMakesRoomForAnother(t *testing.T) {
 		Type: "worker", Count: new(2), Command: []string{python, "-c", training},
 		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python")}),
 	}
-	first := f.start(&spec.RunSpec{Priority: new(5), Preemption: spec.Preemption{Notice: spec.DurationOf(time.Minute)}, Tasks: []spec.TaskGroup{low}})
+	first := f.start(&spec.RunSpec{Priority: new(5), Tasks: []spec.TaskGroup{low}})
 	f.file("steps-0")
 	f.file("steps-1")
 	vip := f.start(&spec.RunSpec{Priority: new(1), Tasks: []spec.TaskGroup{group("worker", 2, waitFor("vip"))}})
-	f.waitsBehind(vip) // queues do not preempt by default
-	assert.Equal(t, "preempt: lower-priority\nsick hosts: report\n", f.OK(t, "host", "settings", "--preempt", "lower-priority"))
+	f.waitsBehind(vip)
+	f.OK(t, "stop", "--notice", "1m", "--requeue", "--reason", vip.GetID()+" comes first", first.GetID())
 	f.file("vip-1")
 	f.waitsBehind(first)
 	_, stdout, _ := f.CLI(t, "status", first.GetID())
 	assert.Contains(t, stdout, "preempted 1 time, pending again since ")
-	assert.Contains(t, stdout, "preempted: run "+vip.GetID()+" with priority 1 needs the room")
+	assert.Contains(t, stdout, "preempted: "+vip.GetID()+" comes first")
 	touch(t, f, "vip")
 	require.Equal(t, spec.VerdictSucceeded, f.result(vip).Verdict)
 	before := len(f.file("steps-0"))

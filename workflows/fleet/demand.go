@@ -29,10 +29,6 @@ type Demand struct {
 	Priority int `json:"priority"`
 	// MaxRunTime limits how long the run may hold its hosts, from its grant. 0 means no limit.
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
-	// Notice is the time between a preemption notice and the run's stop. Firm reports whether the
-	// run must not be preempted.
-	Notice time.Duration `json:"notice,omitempty"`
-	Firm   bool          `json:"firm,omitempty"`
 	// WaitForHosts makes the run wait even if the current hosts could never meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
 	// Prefer names the hosts of the run's last generation. They come first if they are free.
@@ -93,6 +89,4 @@ type Waiting struct {
 	Begins time.Time `json:"begins,omitzero"`
 	// Why describes what is missing, and where.
 	Why string `json:"why"`
-	// Makers are the runs that were given notice to make way for this run.
-	Makers []Preemption `json:"makers,omitempty"`
 }

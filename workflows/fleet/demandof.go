@@ -14,12 +14,6 @@ func DemandOf(s *spec.RunSpec) Demand {
 		Select: h.Select, Constraints: h.Constraints, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
 		PerHost: valueOf(h.PerHost), MinHosts: least, MaxHosts: most, Priority: valueOf(s.Priority),
 	}
-	if n := s.Preemption.Notice; n != nil {
-		d.Notice = n.Std()
-	}
-	if most := s.Preemption.Max; most != nil && *most == 0 {
-		d.Firm = true
-	}
 	if s.IsElastic() {
 		d.Elastic, d.PerHost, d.JoinWait = true, s.TasksPerHost(), s.Elastic.JoinWait.Std()
 	}

@@ -39,10 +39,6 @@ func TestDemandOf(t *testing.T) {
 				Constraints: []string{"cpus >= 8"}, Spread: true, Exclusive: true, Priority: 1, MaxRunTime: time.Hour,
 			},
 		},
-		"preemption": {
-			`{tasks: [{type: worker}], preemption: {notice: 2m, max: 0}}`,
-			fleet.Demand{Groups: []fleet.Group{{Tasks: 1}}, Priority: 3, Notice: 2 * time.Minute, Firm: true},
-		},
 		"an elastic run": {
 			`{tasks: [{type: chief}, {type: worker, count: 7}], hosts: "2:4", elastic: {join_wait: 1m}, restart_scope: group}`,
 			fleet.Demand{Groups: []fleet.Group{{Tasks: 8}}, MinHosts: 2, MaxHosts: 4, PerHost: 2, Elastic: true, JoinWait: time.Minute, Priority: 3},
@@ -50,9 +46,6 @@ func TestDemandOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := must.Get(spec.DecodeYAML([]byte(c.spec), func(s *spec.RunSpec) { s.Command = []string{"x"} }))(t)
-			if c.want.Notice == 0 {
-				c.want.Notice = 30 * time.Second
-			}
 			require.Equal(t, c.want, fleet.DemandOf(s.WithDefaults()))
 		})
 	}

@@ -73,15 +73,4 @@
 //
 // A run that could not start even if all ready hosts were empty guards nothing, because it waits
 // for hosts rather than for other runs.
-//
-// # Preemption
-//
-// If the queue's [Settings] allow it, a waiting run preempts runs of lower priority ([Preempt]):
-// as few as it needs to start once they have left, the lowest priority first, then the least lost
-// work. A run gets one notice at a time, which is never withdrawn. Its capacity is promised to
-// the queue's runs in their order, so no further runs are preempted for it. A run does not
-// preempt on hosts that an earlier run without such a promise could use, or after a host has
-// refused it in this generation. Capacity that is not free ten minutes after its deadline is no
-// longer counted on. The preempted run asks for its next generation like any other, with its age;
-// its demand states when it may not be preempted again ([Demand.Firm]).
 package fleet

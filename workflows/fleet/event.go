@@ -144,23 +144,13 @@ type Return struct {
 	Generation int `json:"generation,omitempty"`
 }
 
-// Preempt gives a run notice: by the deadline it must make way for a run of higher priority.
-type Preempt struct {
-	Run Run `json:"run"`
-	// For is the run of higher priority, and Reason describes it in messages.
-	For      Run       `json:"for"`
-	Reason   string    `json:"reason"`
-	Deadline time.Time `json:"deadline"`
-}
-
 // Report announces that a host is suspected from now on.
 type Report struct {
 	Host      string    `json:"host"`
 	Suspicion Suspicion `json:"suspicion"`
 }
 
-func (Grant) action()   {}
-func (Move) action()    {}
-func (Return) action()  {}
-func (Preempt) action() {}
-func (Report) action()  {}
+func (Grant) action()  {}
+func (Move) action()   {}
+func (Return) action() {}
+func (Report) action() {}

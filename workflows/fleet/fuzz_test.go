@@ -41,14 +41,12 @@ type fuzzed struct {
 	granted map[Run]Grant
 	placed  map[Run]bool
 	asked   map[Run]Asked
-	// notices holds the runs that have notice.
-	notices map[Run]Preempt
 }
 
 func newFuzzed(t *testing.T, data scripts.Bytes) *fuzzed {
 	f := &fuzzed{
 		t: t, Bytes: data, machine: New(), twin: New(), now: time.Unix(1000, 0),
-		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{}, notices: map[Run]Preempt{},
+		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{},
 	}
 	for i := range 6 {
 		h := Host{Name: fmt.Sprint("h", i), Instance: "i", Slots: []int{4, 8, 2, 8, 1, 0}[i], Oversubscribe: i%2 == 0, Labels: map[string]string{"rack": fmt.Sprint(i % 2)}}
@@ -65,7 +63,7 @@ func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", 
 func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
 
 func (f *fuzzed) demand() Demand {
-	d := Demand{Priority: 1 + f.number(5), Notice: time.Duration(f.number(4)) * time.Minute, Firm: f.number(5) == 0}
+	d := Demand{Priority: 1 + f.number(5)}
 	for range 1 + f.number(3) {
 		g := Group{Tasks: 1 + f.number(7)}
 		switch f.number(8) {
@@ -169,9 +167,7 @@ func (f *fuzzed) event() Event {
 
 func (f *fuzzed) settings() Settings {
 	return Settings{
-		Preempt:       Preempting(Preemptings[min(1, f.number(4))]),
-		LongestNotice: time.Duration(f.number(7)) * 20 * time.Second,
-		SickHosts:     SickHosts(AllSickHosts[f.number(2)]),
+		SickHosts: SickHosts(AllSickHosts[f.number(2)]),
 	}
 }
 
@@ -287,7 +283,6 @@ func (f *fuzzed) step(e Event) {
 		fresh = append(fresh, g.Run)
 		f.checkGrant(g)
 	}
-	f.checkNotices(e, actions)
 	f.checkRoom()
 	f.checkOrder(e, fresh)
 	if one, other := scripts.JSON(t, f.machine.Queue()), scripts.JSON(t, f.twin.Queue()); one != other {
@@ -295,86 +290,6 @@ func (f *fuzzed) step(e Event) {
 	}
 	if one, other := scripts.JSON(t, f.machine.Hosts()), scripts.JSON(t, f.twin.Hosts()); one != other {
 		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
-	}
-}
-
-// checkNotices checks that runs are preempted for a run that comes before them, once, only where
-// the queue allows it, no more of them than necessary, and never for capacity that is already
-// being freed.
-func (f *fuzzed) checkNotices(e Event, actions []Action) {
-	for run := range f.notices {
-		if r := f.machine.runs[run]; r == nil || r.Leaving.Until.IsZero() {
-			delete(f.notices, run)
-		}
-	}
-	given := map[Run][]*run{}
-	for _, a := range actions {
-		p, ok := a.(Preempt)
-		if !ok {
-			continue
-		}
-		v, r := f.machine.runs[p.Run], f.machine.runs[p.For]
-		switch _, again := f.notices[p.Run]; {
-		case f.machine.settings.Preempt != PreemptLower:
-			f.t.Fatalf("%#v: %#v, which the queue does not allow", e, p)
-		case v == nil || r == nil:
-			f.t.Fatalf("%#v: %#v, and one of them is unknown", e, p)
-		case again:
-			f.t.Fatalf("%#v: %v has notice twice", e, p.Run)
-		case v.State != holding || len(v.held) == 0 || r.State != waiting:
-			f.t.Fatalf("%#v: %v in state %d makes room for %v in state %d", e, p.Run, v.State, p.For, r.State)
-		case v.Terms.Firm || v.Terms.Priority <= f.asked[p.For].Demand.Priority:
-			f.t.Fatalf("%#v: %v makes room for %v", e, v.Terms, f.asked[p.For])
-		case p.Deadline.Sub(f.machine.now) > v.Terms.Notice:
-			f.t.Fatalf("%#v: %v until %v, at %v", e, p.Run, p.Deadline, f.now)
-		}
-		f.notices[p.Run] = p
-		given[p.For] = append(given[p.For], v)
-	}
-	for whom, victims := range given {
-		r := f.machine.runs[whom]
-		hosts := f.machine.openFor(r)
-		fits := func() bool {
-			return f.machine.search(r, hosts, func(h *host) room {
-				free, alone := h.roomAt(r, time.Time{})
-				if r.Demand.Exclusive && !alone {
-					return room{}
-				}
-				return free
-			}) != nil
-		}
-		var noted []*run
-		for run := range f.notices {
-			if v := f.machine.runs[run]; v != nil && v.leaves(f.machine.now) {
-				v.gone = true
-				noted = append(noted, v)
-			}
-		}
-		if !fits() {
-			f.t.Fatalf("%#v: %d runs leave for %v, which does not fit then", e, len(victims), whom)
-		}
-		f.checkGuarded(r, victims)
-		for _, v := range noted {
-			v.gone = false
-		}
-	}
-}
-
-// checkGuarded checks that no run that comes before r could use a host that r's victims leave.
-func (f *fuzzed) checkGuarded(r *run, victims []*run) {
-	for _, w := range f.machine.waiting {
-		if before(w, r) >= 0 {
-			return
-		}
-		open := f.machine.openFor(w)
-		if !f.machine.couldStart(w, open) || w.promised == f.machine.decision {
-			continue
-		}
-		if !slices.ContainsFunc(victims, func(v *run) bool {
-			return slices.ContainsFunc(v.held, func(h *host) bool { return !slices.Contains(open, h) })
-		}) {
-			f.t.Fatalf("%v leave for %v, and %v comes first", victims[0].ID, r.ID, w.ID)
-		}
 	}
 }
 

@@ -29,10 +29,6 @@ type host struct {
 	// guard is the capacity that earlier runs leave to later ones; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
-	// promised is the capacity, free or soon to be free, that a decision promised to waiting runs.
-	promised room
-	// firm reports whether a waiting run without a promise may need any capacity of this host.
-	firm bool
 	// firstUse and lastUse delimit the host's part of the fleet's uses; see [planner.turn].
 	firstUse, lastUse int
 }
@@ -291,7 +287,7 @@ func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	contested := false
 	h.each(func(o *run, s room, exclusive bool) {
 		switch {
-		case o == r || o.gone || !o.Ends.IsZero() && !o.Ends.After(t):
+		case o == r || !o.Ends.IsZero() && !o.Ends.After(t):
 			return
 		case exclusive:
 			free = room{}

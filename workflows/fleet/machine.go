@@ -22,8 +22,6 @@ type Machine struct {
 	// settled is when the fleet stops expecting more hosts.
 	settled  time.Time
 	settings Settings
-	// looks counts the searches for preemptible runs.
-	looks int
 }
 
 // run is a waiting or granted run.
@@ -45,9 +43,6 @@ type run struct {
 	New bool `json:"new,omitempty"`
 	// Told is set once the run was asked to return its capacity.
 	Told bool `json:"told,omitempty"`
-	// Terms come from its latest demand. Leaving is its notice.
-	Terms   terms   `json:"terms,omitzero"`
-	Leaving leaving `json:"leaving,omitzero"`
 	// Enough is when enough hosts became free for an elastic run that waits for more. It is zero
 	// while too few are free.
 	Enough time.Time `json:"enough,omitzero"`
@@ -60,11 +55,6 @@ type run struct {
 	held []*host
 	// last reports whether the run is refused unless it is granted immediately.
 	last bool
-	// gone is set while the fleet computes the capacity that the run's end would free.
-	gone bool
-	seen int // the latest search that found it
-	// promised is the latest decision that promised the run capacity freed by other runs.
-	promised int
 }
 
 type runState int
@@ -199,7 +189,7 @@ func (m *Machine) asked(e Asked) []Action {
 	m.unqueue(r)
 	m.takeBack(r)
 	if e.Generation > r.Generation {
-		r.Try, r.Refusals, r.Told, r.Enough, r.Leaving = 0, nil, false, time.Time{}, leaving{}
+		r.Try, r.Refusals, r.Told, r.Enough = 0, nil, false, time.Time{}
 	}
 	r.Generation, r.Try = e.Generation, max(r.Try, e.Try)
 	if e.Last {
@@ -225,7 +215,6 @@ func (m *Machine) asked(e Asked) []Action {
 	if r.State == waiting {
 		why := "waited for " + m.why(r)
 		m.unqueue(r)
-		r.Leaving = leaving{Until: m.now} // the run finishes without notice
 		m.forget(r)
 		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.Try, Refusal: why})
 	}
@@ -244,7 +233,6 @@ func (m *Machine) meet(id Run, generation int) *run {
 func (r *run) set(d Demand) {
 	r.Demand, r.shape, r.class = d, shapeOf(d.on(d.MinHosts)), nil
 	r.Demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
-	r.Terms = terms{r.Demand.Priority, d.Notice, d.Firm}
 }
 
 func (m *Machine) placed(e Placed) []Action {

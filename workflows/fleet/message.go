@@ -12,10 +12,9 @@ type Message struct {
 
 // Answer is a message from a fleet to a run. One field is set.
 type Answer struct {
-	Grant   *Grant   `json:"grant,omitempty"`
-	Move    *Move    `json:"move,omitempty"`
-	Return  *Return  `json:"return,omitempty"`
-	Preempt *Preempt `json:"preempt,omitempty"`
+	Grant  *Grant  `json:"grant,omitempty"`
+	Move   *Move   `json:"move,omitempty"`
+	Return *Return `json:"return,omitempty"`
 }
 
 // HostLeaseInput names a host, which stays in a fleet until the activity returns.

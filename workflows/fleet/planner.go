@@ -14,11 +14,8 @@ type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
-	// decision counts the decisions.
-	decision int
-	// open counts the ready hosts that no run guards in this decision, and soft those that are not
-	// firm.
-	open, soft int
+	// open counts the ready hosts that no run guards in this decision.
+	open int
 	// Searches reuse seats and choice; look-aheads reuse uses and ends.
 	seats  []seat
 	choice []*seat
@@ -28,15 +25,13 @@ type planner struct {
 
 // unguard starts a decision without guarded hosts.
 func (p *planner) unguard() {
-	p.decision++
 	p.open = 0
 	for _, h := range p.hosts {
-		h.guard, h.promised, h.firm, h.ready = guard{}, room{}, false, h.state() == HostReady
+		h.guard, h.ready = guard{}, h.state() == HostReady
 		if h.ready {
 			p.open++
 		}
 	}
-	p.soft = p.open
 }
 
 // try returns places for a run now, or nil.

@@ -22,7 +22,6 @@ func (m *Machine) decide() []Action {
 		}
 		places := m.offer(r)
 		if places == nil {
-			actions = append(actions, m.preempt(r)...)
 			m.protect(r)
 			continue
 		}

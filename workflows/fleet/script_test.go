@@ -35,7 +35,6 @@ import (
 //	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
 //	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…[:STUCK]],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
-//	preempt never|lower-priority [LONGEST-NOTICE]
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
 //	ended RUN completed|stopped [HOST:KIND,…]       and the hosts on which it failed
@@ -46,7 +45,7 @@ import (
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
-//	notice=DURATION  firm  priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
+//	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
@@ -176,8 +175,6 @@ func actionText(a fleet.Action) string {
 		return fmt.Sprintf("%s is suspected: %s", a.Host, a.Suspicion)
 	case fleet.Return:
 		return a.Run.WorkflowID + " is to give back what it holds"
-	case fleet.Preempt:
-		return fmt.Sprintf("%s has notice until %s: %s", a.Run.WorkflowID, a.Deadline.Sub(scriptStart), a.Reason)
 	}
 	return fmt.Sprintf("%#v", a)
 }
@@ -235,15 +232,6 @@ func (s *script) event(f []string) (fleet.Event, error) {
 		return fleet.Left{Name: arg(1), Instance: instance(), Now: s.now}, nil
 	case "cordon", "drain":
 		return fleet.Cordoned{Name: arg(1), Reason: rest(2), Drain: f[0] == "drain", Now: s.now}, nil
-	case "preempt":
-		e := fleet.Set{Settings: fleet.Settings{Preempt: fleet.Preempting(arg(1))}, Now: s.now}
-		if arg(2) != "" {
-			var err error
-			if e.LongestNotice, err = time.ParseDuration(arg(2)); err != nil {
-				return nil, err
-			}
-		}
-		return e, nil
 	case "uncordon":
 		return fleet.Uncordoned{Name: arg(1), Now: s.now}, nil
 	case "ask":
@@ -407,10 +395,6 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 			d.WaitForHosts = true
 		case "priority":
 			d.Priority = number()
-		case "firm":
-			d.Firm = true
-		case "notice":
-			d.Notice, err = time.ParseDuration(value)
 		case "run-time":
 			d.MaxRunTime, err = time.ParseDuration(value)
 		case "prefer":

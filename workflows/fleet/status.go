@@ -15,11 +15,10 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 	runs := m.waiting[min(max(0, position), len(m.waiting)):]
 	runs = runs[:min(most, len(runs))]
 	list := make([]Waiting, 0, len(runs))
-	makers := m.makers()
 	for i, r := range runs {
 		w := Waiting{
 			Run: r.ID, Generation: r.Generation, Position: position + i + 1, Priority: r.Demand.Priority,
-			Since: r.Since, Tasks: r.shape.tasks, Why: m.why(r) + whoMakesRoom(makers[r.ID]), Makers: makers[r.ID],
+			Since: r.Since, Tasks: r.shape.tasks, Why: m.why(r),
 		}
 		if r.Demand.Elastic {
 			w.Hosts = fmt.Sprintf("%d:%d", r.Demand.MinHosts, r.Demand.MaxHosts)

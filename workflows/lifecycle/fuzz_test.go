@@ -104,7 +104,7 @@ func newWorld(t *testing.T, data scripts.Bytes) *world {
 		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
 	} else if how&2 != 0 {
 		s.RequeueOn = []spec.RequeueOn{spec.RequeueOnTimeout, spec.RequeueOnHostLost}
-		s.Preemption.Signal = "SIGUSR1"
+		s.NoticeSignal = "SIGUSR1"
 	}
 	workers, ps := int(w.Byte()%4)+1, int(w.Byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})
@@ -136,7 +136,7 @@ func (w *world) event() Event {
 	case 19:
 		how := w.Byte()
 		return GiveNotice{
-			From:   []spec.NoticeFrom{spec.NoticeFromQueue, spec.NoticeFromDrain, spec.NoticeFromOperator}[how%3],
+			From:   []spec.NoticeFrom{spec.NoticeFromDrain, spec.NoticeFromOperator}[how%2],
 			Reason: "room", At: time.Unix(int64(how), 0).UTC(), Within: time.Duration(w.Byte()%8) * time.Second, Requeue: how%4 != 0,
 		}
 	case 18:

@@ -74,7 +74,7 @@ func (e GiveNotice) apply(m *Machine) {
 		return
 	}
 	m.do(NotifyStopping{m.Stopping()})
-	if signal := m.spec.Preemption.Signal; signal != "" && old == nil {
+	if signal := m.spec.NoticeSignal; signal != "" && old == nil {
 		m.do(Detached{reach(spec.UpdateSignalTask, spec.SignalRequest{Signal: signal}, m.Live())})
 	}
 	left := n.Deadline.Sub(e.At)
@@ -181,9 +181,3 @@ func (m *Machine) Pending() bool { return m.requeue.Pending && m.phase == placin
 
 // Preemptions returns how often the run has returned to the queue after a notice.
 func (a *account) Preemptions() int { return a.requeue.Preemptions }
-
-// Preemptible reports whether the run may be preempted again.
-func (a *account) Preemptible() bool {
-	most := a.spec.Preemption.Max
-	return most == nil || a.requeue.Preemptions < *most
-}

@@ -35,7 +35,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
-	d.Preemption.Signal = canonicalSignal(d.Preemption.Signal)
+	d.NoticeSignal = canonicalSignal(d.NoticeSignal)
 	if d.total() > 1 { // one task has no stacks to compare
 		d.Silence = cmp.Or(d.Silence, DefaultSilence)
 		if d.Silence.IsWatched() {

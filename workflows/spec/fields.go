@@ -292,28 +292,13 @@ var fields = []field{
 		flag: "priority", usage: "priority `N`: 1, the highest, to 5",
 	},
 	{
-		of:      "RunSpec.preemption",
-		doc:     "How the run makes room for runs of higher priority, if its queue lets them preempt it.",
-		example: "preemption: {notice: 2m, signal: SIGUSR1, max: 3}",
-	},
-	{
-		of: "Preemption.notice", def: DefaultPreemptNotice,
-		doc:     "The time from the notice to the stop of the tasks, for a checkpoint. The queue may set a shorter one.",
-		example: "notice: 2m",
-	},
-	{
-		of: "Preemption.signal", syntax: signalSyntax,
-		doc:     "The signal that the tasks get with every notice: of a preemption, of a host that drains, or of a person. Default: none; they can ask for the notice.",
-		example: "signal: SIGUSR1", remedy: "write its name, such as SIGUSR1",
-	},
-	{
-		of: "Preemption.max", bounds: "leave it out for no limit",
-		doc:     "How often the run may be preempted, which may be 0. Default: no limit.",
-		example: "max: 3", least: new(0),
+		of: "RunSpec.notice_signal", syntax: signalSyntax,
+		doc:     "The signal that the tasks get with every notice, of a host that drains or of a person. Default: none; they can ask for the notice.",
+		example: "notice_signal: SIGUSR1", remedy: "write its name, such as SIGUSR1",
 	},
 	{
 		of: "RunSpec.requeue_on", def: DefaultRequeueOn,
-		doc:     "After which ends of its tasks the run is pending again, with its age: preemption, by a run of higher priority or by a host that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An empty list: it ends.",
+		doc:     "After which ends of its tasks the run is pending again, with its age: preemption, by a host that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An empty list: it ends.",
 		example: "requeue_on: [preemption, timeout]",
 	},
 	{of: "RunSpec.requeue_on[]", enum: names(requeueOns)},

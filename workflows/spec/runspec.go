@@ -77,11 +77,12 @@ type RunSpec struct {
 	// The priority among the runs that wait for room, from 1, the highest, to 5. Runs of one
 	// priority are served in the order in which they began to wait.
 	Priority *int `json:"priority,omitempty"`
-	// How the run makes room for runs of higher priority, if its queue lets them preempt it.
-	Preemption Preemption `json:"preemption,omitzero"`
-	// After which ends of its tasks the run is pending again, with its age: preemption, by a run
-	// of higher priority or by a host that drains; timeout, also of max_run_time; host-lost.
-	// max_restarts bounds the last two. An empty list: it ends.
+	// The signal that the tasks get with every notice, of a host that drains or of a person.
+	// Default: none; they can ask for the notice.
+	NoticeSignal string `json:"notice_signal,omitempty"`
+	// After which ends of its tasks the run is pending again, with its age: preemption, by a host
+	// that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An
+	// empty list: it ends.
 	RequeueOn []RequeueOn `json:"requeue_on,omitzero"`
 	// On which hosts, and on how many, the tasks are placed; a plain number is the count. Default:
 	// any hosts with room, on as few hosts as possible.

@@ -172,7 +172,7 @@ func TestFieldExamplesDecode(t *testing.T) {
 			}
 		case "StopTogether":
 			doc += "stop_together: {" + f.example + "}"
-		case "Stop", "Logs", "Closures", "Hosts", "Elastic", "Preemption":
+		case "Stop", "Logs", "Closures", "Hosts", "Elastic":
 			doc += strings.ToLower(typ) + ": {" + f.example + "}"
 		}
 		_, err := DecodeYAML([]byte(doc))

@@ -130,7 +130,6 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		RestartScope:      RestartScopeTask,
 		PlacementTimeout:  new(DefaultPlacementTimeout),
 		Priority:          new(3),
-		Preemption:        Preemption{Notice: new(DefaultPreemptNotice)},
 		RequeueOn:         []RequeueOn{RequeueOnPreemption},
 		Hosts:             Hosts{Strategy: StrategyPack},
 		Elastic:           Elastic{JoinWait: new(DefaultJoinWait), Grow: GrowNever},
@@ -157,7 +156,7 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 		RecordSource: new(false), DependenceOnChief: new(false), PythonStacks: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0), Scope: StopScopeGroup, ErrorGrace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: new("x")}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
-		GiveUpOnSameError: new(0), Priority: new(1), Preemption: Preemption{Notice: DurationOf(0)}, RequeueOn: []RequeueOn{}, Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
+		GiveUpOnSameError: new(0), Priority: new(1), RequeueOn: []RequeueOn{}, Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},
 	}
 	d := s.WithDefaults()
 	want := *s

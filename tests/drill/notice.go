@@ -42,12 +42,11 @@ func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
 	return 0, nil
 }
 
-// checkPreempted checks that each preemption was for one of the runs with priority, and that none
-// counts as a restart.
+// checkPreempted checks that each preemption followed a notice, and that none counts as a restart.
 func checkPreempted(r report) []string {
 	var found []string
-	if n := r.result.Preemptions; n > r.vips {
-		found = append(found, fmt.Sprintf("it was preempted %d times, for %d runs", n, r.vips))
+	if n := r.result.Preemptions; n > r.notices {
+		found = append(found, fmt.Sprintf("it was preempted %d times, after %d notices", n, r.notices))
 	}
 	requeued, others := 0, 0
 	for _, g := range r.result.GroupRestarts {

@@ -8,19 +8,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Preemption controls how a run gives up its hosts to other runs.
-type Preemption struct {
-	Notice *Duration `json:"notice,omitempty"`
-	Signal string    `json:"signal,omitempty"`
-	Max    *int      `json:"max,omitempty"`
-}
-
 // RequeueOn is an event that returns the run to the queue.
 type RequeueOn string
 
 // The values of [RequeueOn].
 const (
-	// RequeueOnPreemption means a stop after a notice from the queue or a draining host.
+	// RequeueOnPreemption means a stop after the notice of a draining host.
 	RequeueOnPreemption RequeueOn = "preemption"
 	// RequeueOnTimeout means that timeout or max_run_time passed.
 	RequeueOnTimeout RequeueOn = "timeout"
@@ -30,10 +23,7 @@ const (
 
 var requeueOns = []RequeueOn{RequeueOnPreemption, RequeueOnTimeout, RequeueOnHostLost}
 
-// DefaultPreemptNotice is the default time between a notice and the stop. DefaultRequeueOn is the
-// default of requeue_on.
-const DefaultPreemptNotice = Duration(30 * time.Second)
-
+// DefaultRequeueOn is the default of requeue_on.
 var DefaultRequeueOn = []RequeueOn{RequeueOnPreemption}
 
 // Requeues reports whether the run returns to the queue after an event. The spec must include
@@ -50,7 +40,6 @@ type NoticeFrom string
 
 // The values of [NoticeFrom].
 const (
-	NoticeFromQueue    NoticeFrom = "queue"    // a run of higher priority needs the slots
 	NoticeFromDrain    NoticeFrom = "drain"    // a host is draining
 	NoticeFromOperator NoticeFrom = "operator" // a request
 )
@@ -68,16 +57,13 @@ type StopNotice struct {
 
 // String returns why the tasks are stopped, in one line.
 func (n StopNotice) String() string {
-	text := map[NoticeFrom]string{
-		NoticeFromQueue: "another run needs the room", NoticeFromDrain: "a host drains",
-	}[n.From]
 	switch {
 	case n.Reason != "":
-		text = firstLine(n.Reason)
-	case text == "":
-		text = "an operator asked"
+		return firstLine(n.Reason)
+	case n.From == NoticeFromDrain:
+		return "a host drains"
 	}
-	return text
+	return "an operator asked"
 }
 
 // NoticeRequest is the input of [UpdateNotice].
