@@ -61,16 +61,6 @@ func (f *Fleet) Cordon(ctx context.Context, q fleet.Cordoned) error {
 	return f.update(ctx, spec.UpdateCordon, q)
 }
 
-// Settings returns the queue's rules.
-func (f *Fleet) Settings(ctx context.Context) (fleet.Settings, error) {
-	return queryFleet[fleet.Settings](ctx, f, spec.QuerySettings)
-}
-
-// Set changes the queue's rules.
-func (f *Fleet) Set(ctx context.Context, s fleet.Settings) error {
-	return f.update(ctx, spec.UpdateSettings, s)
-}
-
 // Uncordon withdraws a cordon or a drain.
 func (f *Fleet) Uncordon(ctx context.Context, host string) error {
 	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})

@@ -32,6 +32,6 @@ func TestAFleetIsAskedAgain(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(nil, serviceerror.NewDeadlineExceeded("busy")).Times(2)
 	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(&client.QueryWorkflowWithOptionsResponse{QueryRejected: &querypb.QueryRejected{}}, nil).Once()
-	_, err := GetFleet(c, "gpus").Settings(t.Context())
+	_, err := GetFleet(c, "gpus").Hosts(t.Context())
 	assert.ErrorAs(t, err, new(*NoFleetError))
 }

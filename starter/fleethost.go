@@ -14,8 +14,6 @@ type HostDetails struct {
 	fleet.HostStatus
 	// Results holds the last results of the host's checks. It is empty for a silent host.
 	Results []fleet.CheckResult `json:"results,omitempty"`
-	// History counts run outcomes on the host by day, latest first.
-	History []fleet.Day `json:"history,omitempty"`
 }
 
 // Host returns the named host's details.
@@ -41,6 +39,5 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 			d.Results = beat.Checks
 		}
 	}
-	d.History, err = queryFleet[[]fleet.Day](ctx, f, spec.QueryHostHistory, name)
-	return d, err
+	return d, nil
 }

@@ -112,18 +112,7 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 			}
 			return g, nil
 		}, workflow.QueryHandlerOptions{Description: "Where a run would be placed now."}),
-		workflow.SetQueryHandlerWithOptions(ctx, spec.QuerySettings, func() (fleet.Settings, error) {
-			return f.machine.Settings(), nil
-		}, workflow.QueryHandlerOptions{Description: "The rules of the queue."}),
-		handle(ctx, f, spec.UpdateSettings, "Changes the rules of the queue.", f.machine.CheckSettings,
-			func(ctx workflow.Context, s fleet.Set) {
-				s.Now = workflow.Now(ctx)
-				f.step(ctx, s)
-			}),
 		handle(ctx, f, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
-		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHostHistory, func(host string) ([]fleet.Day, error) {
-			return f.machine.History(host), nil
-		}, workflow.QueryHandlerOptions{Description: "How runs have ended on a host, by day."}),
 		handle(ctx, f, spec.UpdateCordon, "Cordons a host or drains it.", f.machine.CheckCordon,
 			func(ctx workflow.Context, c fleet.Cordoned) {
 				c.Now = workflow.Now(ctx)
@@ -188,9 +177,6 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 			f.tell(ctx, a.Run, fleet.Answer{Move: &a})
 		case fleet.Return:
 			f.tell(ctx, a.Run, fleet.Answer{Return: &a})
-		case fleet.Report:
-			workflow.GetMetricsHandler(ctx).Counter(spec.MetricHostsSuspected).Inc(1)
-			workflow.GetLogger(ctx).Warn("runs fail on one host only", "host", a.Host, "kind", a.Suspicion.Kind, "runs", a.Suspicion.Runs)
 		}
 	}
 }

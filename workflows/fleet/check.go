@@ -43,8 +43,6 @@ type CordonedBy string
 const (
 	CordonedByPerson CordonedBy = "person"
 	CordonedByCheck  CordonedBy = "check"
-	// CordonedByFailures means that runs have failed on it, and [Settings] cordon such hosts.
-	CordonedByFailures CordonedBy = "failures"
 )
 
 // cordonedBy returns why and since when the host is cordoned. An operator's cordon takes
@@ -59,8 +57,6 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 			all = append(all, f.String())
 		}
 		return CordonedByCheck, strings.Join(all, "; "), h.Failing[0].Since
-	case h.sick:
-		return CordonedByFailures, h.suspicion.String(), h.suspicion.Since
 	}
 	return "", "", time.Time{}
 }
@@ -68,12 +64,8 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 // closed describes why the host does not get a pending run's tasks.
 func (h *host) closed() string {
 	text := fmt.Sprintf("%s %s", h.Name, h.state())
-	switch by, why, _ := h.cordonedBy(); {
-	case h.Silent:
-	case by == CordonedByCheck:
+	if by, why, _ := h.cordonedBy(); !h.Silent && by == CordonedByCheck {
 		text += " by its " + why
-	case by == CordonedByFailures:
-		text += " since " + why
 	}
 	return text
 }

@@ -19,11 +19,6 @@
 // check's result changes, and no one has to uncordon it. A process that survives SIGKILL keeps
 // its slots even after its run has ended ([Holding.Stuck]), until its host joins without it.
 //
-// The fleet counts how runs have ended on each host, by day. A host is suspected if three runs
-// have failed on it within a day in the same way, for a reason that may be the host's fault,
-// while most other hosts had no such failure. The fleet reports the host, and cordons it if
-// [Settings] require that.
-//
 // # Runs
 //
 // A run requests capacity for all of its tasks, and is granted all or nothing. The host decides

@@ -42,12 +42,6 @@ type Uncordoned struct {
 	Now  time.Time `json:"-"`
 }
 
-// Set changes the queue's settings.
-type Set struct {
-	Settings
-	Now time.Time `json:"-"`
-}
-
 // Asked reports that a run requests capacity for a generation. It may be repeated: a run with a
 // grant gets the same grant again. The capacity that the run holds for earlier generations may be
 // reused for the new one, and is released with its grant.
@@ -59,8 +53,6 @@ type Asked struct {
 	Demand Demand `json:"demand"`
 	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
-	// Ended reports why the run was restarted, if it was.
-	Ended *Ended `json:"ended,omitempty"`
 	// Last reports whether the run no longer waits: it is either granted now, or refused with a
 	// description of what is missing.
 	Last bool      `json:"last,omitempty"`
@@ -90,11 +82,9 @@ type Refused struct {
 // finished, and neither holds nor waits for anything. If Host is set, a grant that is not placed is
 // kept because it is newer.
 type Freed struct {
-	Run  Run    `json:"run"`
-	Host string `json:"host,omitempty"`
-	// Ended reports how the run finished.
-	Ended *Ended    `json:"ended,omitempty"`
-	Now   time.Time `json:"-"`
+	Run  Run       `json:"run"`
+	Host string    `json:"host,omitempty"`
+	Now  time.Time `json:"-"`
 }
 
 // Passed reports the current time; see [Machine.Wake].
@@ -107,7 +97,6 @@ func (Silent) event()     {}
 func (Left) event()       {}
 func (Cordoned) event()   {}
 func (Uncordoned) event() {}
-func (Set) event()        {}
 func (Asked) event()      {}
 func (Placed) event()     {}
 func (Refused) event()    {}
@@ -144,13 +133,6 @@ type Return struct {
 	Generation int `json:"generation,omitempty"`
 }
 
-// Report announces that a host is suspected from now on.
-type Report struct {
-	Host      string    `json:"host"`
-	Suspicion Suspicion `json:"suspicion"`
-}
-
 func (Grant) action()  {}
 func (Move) action()   {}
 func (Return) action() {}
-func (Report) action() {}

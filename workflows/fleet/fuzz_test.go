@@ -114,15 +114,7 @@ func (f *fuzzed) demand() Demand {
 }
 
 func (f *fuzzed) event() Event {
-	switch f.number(22) {
-	case 20:
-		e := &Ended{Kind: EndStopped}
-		for range f.number(3) {
-			e.Failures = append(e.Failures, HostFailure{Host: f.anyHost().Name, Kind: []string{"SIGSEGV", "oom", "failed"}[f.number(3)]})
-		}
-		return Freed{Run: f.anyRun(), Ended: e, Now: f.now}
-	case 21:
-		return Set{Settings: f.settings(), Now: f.now}
+	switch f.number(20) {
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {
@@ -162,12 +154,6 @@ func (f *fuzzed) event() Event {
 	default:
 		f.now = f.now.Add(time.Duration(f.Byte()) * 3 * time.Second)
 		return Passed{Now: f.now}
-	}
-}
-
-func (f *fuzzed) settings() Settings {
-	return Settings{
-		SickHosts: SickHosts(AllSickHosts[f.number(2)]),
 	}
 }
 

@@ -89,8 +89,6 @@ type HostStatus struct {
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Suspicion is set if several runs have failed only on this host.
-	Suspicion *Suspicion `json:"suspicion,omitempty"`
 	// Since is the start of the state.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`
@@ -101,7 +99,7 @@ type HostStatus struct {
 
 // status returns the host's public status.
 func (h *host) status() HostStatus {
-	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.Cordon.Deadline, Since: h.Since, Suspicion: h.suspicion}
+	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.Cordon.Deadline, Since: h.Since}
 	var since time.Time
 	if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.Silent && !since.IsZero() {
 		s.Since = since

@@ -15,10 +15,6 @@ type host struct {
 	Cordon cordon    `json:"cordon,omitzero"`
 	// Holds follows the order of the runs.
 	Holds []held `json:"holds,omitempty"`
-	// suspicion is set while the host is suspected, and sick if it therefore does not get new
-	// tasks.
-	suspicion *Suspicion
-	sick      bool
 	// granted lists the runs with grants that are not placed yet.
 	granted []*run
 	// room is the host's free capacity for a run that does not use it yet. users counts the
@@ -71,7 +67,7 @@ func (h *host) state() HostState {
 		return HostSilent
 	case h.Cordon.Drain:
 		return HostDraining
-	case h.Cordon.On, len(h.Failing) > 0, h.sick:
+	case h.Cordon.On, len(h.Failing) > 0:
 		return HostCordoned
 	}
 	return HostReady
@@ -114,7 +110,6 @@ func (m *Machine) joined(e Joined) []Action {
 		h.Since = e.Now
 	}
 	h.Host, h.Silent = e.Host, false
-	m.judge(h)
 	m.forgetClasses()
 	before := slices.Clone(h.Holds)
 	for _, o := range before {
@@ -191,8 +186,6 @@ func (m *Machine) uncordoned(e Uncordoned) {
 	if h := m.host(e.Name); h != nil {
 		h.Cordon = cordon{}
 	}
-	m.past.pardon(e.Name)
-	m.judgeHosts()
 }
 
 func (h *host) move(run Run) Move {

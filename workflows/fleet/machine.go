@@ -12,7 +12,6 @@ import (
 // grants. Its planner finds places on its roster's hosts. A Machine is not safe for concurrent use.
 type Machine struct {
 	planner
-	past past
 	// runs is only for look-ups, because map order is random.
 	runs map[Run]*run
 	met  int
@@ -20,8 +19,7 @@ type Machine struct {
 	// placed yet.
 	waiting, granted []*run
 	// settled is when the fleet stops expecting more hosts.
-	settled  time.Time
-	settings Settings
+	settled time.Time
 }
 
 // run is a waiting or granted run.
@@ -110,14 +108,9 @@ func (m *Machine) Step(e Event) []Action {
 	case Uncordoned:
 		m.goOn(e.Now)
 		m.uncordoned(e)
-	case Set:
-		m.goOn(e.Now)
-		m.settings = e.Settings
-		m.judgeHosts()
 	case Asked:
 		m.goOn(e.Now)
-		actions = m.ended(e.Run, e.Ended, nil)
-		actions = append(actions, m.asked(e)...)
+		actions = m.asked(e)
 	case Placed:
 		m.goOn(e.Now)
 		actions = m.placed(e)
@@ -126,7 +119,6 @@ func (m *Machine) Step(e Event) []Action {
 		m.refused(e)
 	case Freed:
 		m.goOn(e.Now)
-		actions = m.ended(e.Run, e.Ended, m.runs[e.Run])
 		m.freed(e)
 	case Passed:
 		m.goOn(e.Now)
@@ -141,9 +133,6 @@ func (m *Machine) goOn(now time.Time) {
 	}
 	for _, r := range m.waiting {
 		r.dropRefusals(func(f refusal) bool { return !m.now.Before(f.Until) })
-	}
-	if m.past.expired(m.now) {
-		m.judgeHosts()
 	}
 }
 
@@ -169,9 +158,6 @@ func (m *Machine) Wake() (at time.Time) {
 		if !r.Enough.IsZero() {
 			sooner(r.begins())
 		}
-	}
-	if len(m.waiting) > 0 && m.settings.SickHosts == CordonSickHosts && len(m.past.suspected) > 0 {
-		sooner(m.past.Recent[0].At.Add(suspectWithin))
 	}
 	return at
 }

@@ -13,7 +13,7 @@ const packAbove, maxUnpacked = 200, 128 << 20
 
 // Pack returns the state, compressed if it is large.
 func (s State) Pack() (State, error) {
-	if len(s.Hosts)+len(s.Past.Hosts)+len(s.Past.Recent)+len(s.Runs) <= packAbove {
+	if len(s.Hosts)+len(s.Runs) <= packAbove {
 		return s, nil
 	}
 	text, err := json.Marshal(s)

@@ -27,7 +27,6 @@ import (
 //	plan DEMAND            shows where a run would be placed now
 //	impossible DEMAND      shows why a run could never be placed
 //	resume                 continues with its state after a round trip through JSON
-//	history HOST           shows how runs ended on a host
 //	wake                   shows when the fleet next needs the time
 //
 // and events consists of the lines
@@ -37,8 +36,6 @@ import (
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
-//	ended RUN completed|stopped [HOST:KIND,…]       and the hosts on which it failed
-//	sick-hosts report|cordon
 //	after DURATION         time passes
 //
 // where a demand consists of
@@ -57,14 +54,7 @@ func TestScripts(t *testing.T) {
 			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
 			"hosts":  func(*testing.T, *datadriven.TestData) string { return s.hosts() },
 			"queue":  func(*testing.T, *datadriven.TestData) string { return s.queue() },
-			"history": func(_ *testing.T, d *datadriven.TestData) string {
-				var out strings.Builder
-				for _, day := range s.machine.History(d.CmdArgs[0].String()) {
-					fmt.Fprintf(&out, "%s %v\n", day.Date, day.Ends)
-				}
-				return out.String()
-			},
-			"holds": func(_ *testing.T, d *datadriven.TestData) string { return s.holds(d.CmdArgs[0].String()) },
+			"holds":  func(_ *testing.T, d *datadriven.TestData) string { return s.holds(d.CmdArgs[0].String()) },
 			"plan": func(t *testing.T, d *datadriven.TestData) string {
 				places, err := s.machine.Plan(demandIn(t, d))
 				if err != nil {
@@ -138,15 +128,10 @@ func (s *script) step(line string) (string, error) {
 		err = s.machine.CheckCordon(e)
 	case fleet.Uncordoned:
 		err = s.machine.CheckUncordon(e)
-	case fleet.Set:
-		err = s.machine.CheckSettings(e)
 	}
 	var out strings.Builder
 	if err != nil {
 		fmt.Fprintf(&out, "  refused: %v\n", err)
-	}
-	if _, set := e.(fleet.Set); err != nil && set {
-		return out.String(), nil // the update's validator refuses it
 	}
 	for _, a := range s.machine.Step(e) {
 		fmt.Fprintf(&out, "  %s\n", actionText(a))
@@ -171,8 +156,6 @@ func actionText(a fleet.Action) string {
 			text += " (" + a.Reason + ")"
 		}
 		return text
-	case fleet.Report:
-		return fmt.Sprintf("%s is suspected: %s", a.Host, a.Suspicion)
 	case fleet.Return:
 		return a.Run.WorkflowID + " is to give back what it holds"
 	}
@@ -255,16 +238,6 @@ func (s *script) event(f []string) (fleet.Event, error) {
 		return fleet.Refused{Run: runOf(arg(1)), Generation: generation, Host: arg(2), Reason: rest(3), Now: s.now}, nil
 	case "freed":
 		return fleet.Freed{Run: runOf(arg(1)), Host: arg(2), Now: s.now}, nil
-	case "ended":
-		e := &fleet.Ended{Kind: arg(2)}
-		for one := range strings.SplitSeq(arg(3), ",") {
-			if host, kind, ok := strings.Cut(one, ":"); ok {
-				e.Failures = append(e.Failures, fleet.HostFailure{Host: host, Kind: kind})
-			}
-		}
-		return fleet.Freed{Run: runOf(arg(1)), Ended: e, Now: s.now}, nil
-	case "sick-hosts":
-		return fleet.Set{Settings: fleet.Settings{SickHosts: fleet.SickHosts(arg(1))}, Now: s.now}, nil
 	case "after":
 		d, err := time.ParseDuration(arg(1))
 		s.now = s.now.Add(d)

@@ -9,13 +9,11 @@ import (
 
 // State is the state that a fleet passes from one workflow execution to the next.
 type State struct {
-	Now      time.Time `json:"now,omitzero"`
-	Met      int       `json:"met,omitempty"`
-	Settled  time.Time `json:"settled,omitzero"`
-	Settings Settings  `json:"settings,omitzero"`
-	Hosts    []*host   `json:"hosts,omitempty"`
-	Cordons  []named   `json:"cordons,omitempty"`
-	Past     past      `json:"past,omitzero"`
+	Now     time.Time `json:"now,omitzero"`
+	Met     int       `json:"met,omitempty"`
+	Settled time.Time `json:"settled,omitzero"`
+	Hosts   []*host   `json:"hosts,omitempty"`
+	Cordons []named   `json:"cordons,omitempty"`
 	// Runs is sorted by Number.
 	Runs []*run `json:"runs,omitempty"`
 	// Packed is the whole state as gzipped JSON; all other fields are then empty. See
@@ -26,7 +24,7 @@ type State struct {
 // State returns the fleet's state, which is valid until the next step.
 func (m *Machine) State() State {
 	return State{
-		Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Hosts: m.hosts, Cordons: m.cordons, Past: m.past,
+		Now: m.now, Met: m.met, Settled: m.settled, Hosts: m.hosts, Cordons: m.cordons,
 		//workflowcheck:ignore the runs are sorted
 		Runs: slices.SortedFunc(maps.Values(m.runs), func(a, b *run) int { return cmp.Compare(a.Number, b.Number) }),
 	}
@@ -35,7 +33,7 @@ func (m *Machine) State() State {
 // Resume returns the fleet with state s.
 func Resume(s State) *Machine {
 	m := New()
-	m.now, m.met, m.settled, m.settings, m.hosts, m.cordons, m.past = s.Now, s.Met, s.Settled, s.Settings, s.Hosts, s.Cordons, s.Past
+	m.now, m.met, m.settled, m.hosts, m.cordons = s.Now, s.Met, s.Settled, s.Hosts, s.Cordons
 	for _, r := range s.Runs {
 		m.runs[r.ID] = r
 		r.shape = shapeOf(r.Demand.on(r.Demand.MinHosts))
@@ -59,6 +57,5 @@ func Resume(s State) *Machine {
 		}
 		h.count()
 	}
-	m.judgeHosts()
 	return m
 }

@@ -37,11 +37,6 @@ const (
 	QueryHosts = "hosts"
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
-	// QuerySettings returns a fleet's queue rules. UpdateSettings changes them.
-	QuerySettings  = "settings"
-	UpdateSettings = "settings"
-	// QueryHostHistory returns the outcomes of runs on a fleet's host.
-	QueryHostHistory = "host-history"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
 	SignalArrive = "arrive"
@@ -308,8 +303,6 @@ func Attributes() []Attribute {
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
-	// MetricHostsSuspected counts hosts where several runs failed, but not elsewhere.
-	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 
 // Ending classifies ended runs, as the label of [MetricRunsEnded].

@@ -24,7 +24,7 @@ func labelsOf(name string) []string {
 	switch name {
 	case spec.MetricRunsEnded + "_total":
 		return []string{"namespace", "task_queue", "verdict", "cause"}
-	case spec.MetricQueueWait + "_seconds", runsOpen, spec.MetricHostsSuspected + "_total":
+	case spec.MetricQueueWait + "_seconds", runsOpen:
 		return []string{"namespace", "task_queue"}
 	}
 	return labels
@@ -37,7 +37,6 @@ const runsOpen = "clusterrun_runs_open"
 // would not count as an increase.
 func (m *Metrics) BeginRuns(namespace, queue string) {
 	t := m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue})
-	t.Counter(spec.MetricHostsSuspected)
 	for _, e := range spec.Endings() {
 		t.With(map[string]string{"verdict": string(e.Verdict), "cause": string(e.Cause)}).Counter(spec.MetricRunsEnded)
 	}

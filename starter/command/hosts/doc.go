@@ -1,3 +1,3 @@
 // Package hosts implements the commands for a queue's hosts and their policies: host list, host
-// show, host settings, host cordon, host drain, host uncordon, and policy.
+// show, host cordon, host drain, host uncordon, and policy.
 package hosts

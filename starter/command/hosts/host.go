@@ -16,7 +16,7 @@ func Host(a *cli.App) *cobra.Command {
 		Use:   "host COMMAND",
 		Short: "Show the hosts of a queue, and take them out of service",
 	}
-	cmd.AddCommand(listCommand(a), showCommand(a), cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a), settingsCommand(a))
+	cmd.AddCommand(listCommand(a), showCommand(a), cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a))
 	return cli.AsGroup(cmd)
 }
 

@@ -62,7 +62,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	}
 	w.Flush()
 	for _, h := range hosts {
-		for _, text := range append([]string{noTasks(h), suspicion(h)}, stuck(h)...) {
+		for _, text := range append([]string{noTasks(h)}, stuck(h)...) {
 			if text != "" {
 				fmt.Fprintln(a.Out, text)
 			}

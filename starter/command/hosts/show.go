@@ -14,7 +14,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 func showCommand(a *cli.App) *cobra.Command {
@@ -57,7 +56,7 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	w.Row("GPUs", gpusColumn(h.HostStatus))
 	w.Row("Labels", cli.OrDash(labelsColumn(h.Labels)))
 	w.Flush()
-	for _, text := range append([]string{noTasks(h.HostStatus), suspicion(h.HostStatus)}, stuck(h.HostStatus)...) {
+	for _, text := range append([]string{noTasks(h.HostStatus)}, stuck(h.HostStatus)...) {
 		if text != "" {
 			fmt.Fprintf(a.Out, "\n%s\n", text)
 		}
@@ -77,20 +76,6 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 		}
 		w.Flush()
 	}
-	printHistory(a, h.History)
-}
-
-// printHistory prints how runs ended on a host, one line per day.
-func printHistory(a *cli.App, days []fleet.Day) {
-	if len(days) == 0 {
-		return
-	}
-	w := cli.NewTable(a.Out, "\nDAY", "RUNS THAT ENDED HERE")
-	for _, d := range days {
-		list := list.Of(d.Ends, func(e fleet.Ends) string { return fmt.Sprintf("%d %s", e.Runs, e.Kind) })
-		w.Row(d.Date, strings.Join(list, ", "))
-	}
-	w.Flush()
 }
 
 // resultOf returns a check's columns.
@@ -114,29 +99,10 @@ func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, 
 
 // stateText returns a host's state, and what cordoned it if not a user.
 func stateText(h fleet.HostStatus) string {
-	if h.State == fleet.HostCordoned {
-		switch h.CordonedBy {
-		case fleet.CordonedByCheck:
-			return "cordoned by a check"
-		case fleet.CordonedByFailures:
-			return "cordoned because runs have failed"
-		}
+	if h.State == fleet.HostCordoned && h.CordonedBy == fleet.CordonedByCheck {
+		return "cordoned by a check"
 	}
 	return string(h.State)
-}
-
-// suspicion explains which failures of runs make a host suspect, and what follows. It is empty
-// if there are none.
-func suspicion(h fleet.HostStatus) string {
-	s := h.Suspicion
-	if s == nil {
-		return ""
-	}
-	line := fmt.Sprintf("%s: %s.", h.Name, s)
-	if h.CordonedBy == fleet.CordonedByFailures {
-		line += fmt.Sprintf(" It gets no new tasks until %s, or until `clusterrun host uncordon %s`.", s.Until.Local().Format(cli.LocalTime), h.Name)
-	}
-	return line
 }
 
 // noTasks explains why a host gets no new tasks, and what would change that. It is empty if no
@@ -144,9 +110,6 @@ func suspicion(h fleet.HostStatus) string {
 func noTasks(h fleet.HostStatus) string {
 	if h.Reason == "" && h.Deadline.IsZero() {
 		return ""
-	}
-	if h.CordonedBy == fleet.CordonedByFailures {
-		return "" // suspicion covers it
 	}
 	line := fmt.Sprintf("%s is %s", h.Name, h.State)
 	if h.CordonedBy == fleet.CordonedByCheck {

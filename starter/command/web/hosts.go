@@ -70,9 +70,6 @@ func hostRow(h fleet.HostStatus) page.HostRow {
 		State: string(h.State), Since: h.Since, Reason: h.Reason, Deadline: h.Deadline,
 		Used: h.Used, Slots: h.Slots, UsedGPUs: h.UsedGPUs, GPUs: len(h.GPUs), CPUs: h.CPUs, Memory: h.Memory, Version: h.Version,
 	}
-	if h.Suspicion != nil && h.CordonedBy == "" {
-		row.Reason = h.Suspicion.String()
-	}
 	switch h.State {
 	case fleet.HostReady:
 		row.Tone = page.Good
