@@ -16,7 +16,6 @@ func (s *side) openChecks(ctx context.Context) *hostcheck.Checker {
 			Clock: func(ctx context.Context) (ahead, doubt time.Duration, err error) {
 				return server.Clock(ctx, s.client, s.namespaceName())
 			},
-			Others: func(ctx context.Context) (map[string]string, error) { return s.member.Others(ctx) },
 		},
 	})
 }

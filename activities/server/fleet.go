@@ -207,31 +207,6 @@ func (m *Membership) Rejoin() {
 	}
 }
 
-// Others returns the service addresses of all responsive remote hosts, by host name.
-func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
-	c, err := m.server.connected()
-	if err != nil {
-		return nil, err
-	}
-	hosts, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
-		v, err := c.QueryWorkflow(ctx, spec.FleetID(m.queue), "", spec.QueryHosts, after)
-		if err == nil {
-			err = v.Get(&page)
-		}
-		return page, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	addresses := map[string]string{}
-	for _, h := range hosts {
-		if h.Store != nil && h.State != fleet.HostSilent && h.Name != m.host.Name {
-			addresses[h.Name] = h.Store.Address
-		}
-	}
-	return addresses, nil
-}
-
 // Confirmed returns when the server last confirmed that this host is in the fleet, initially when
 // the host worker started.
 func (m *Membership) Confirmed() time.Time {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,11 +38,7 @@ type Kind struct {
 var Known = []Kind{
 	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
 	{"shm", "free space of /dev/shm, which ranks and data loaders share", "SIZE", "16MiB", isSize},
-	{"memory", "free memory, and memory errors that could not be corrected", "SIZE", "256MiB", isSize},
 	{"clock", "difference from the server's clock", "TIME", "10s", isTime},
-	{"gpu", "nvidia-smi: the number of GPUs, their memory errors, and Xid errors of the last hour", "NUMBER", "", isNumber},
-	{"matmul", "a multiplication on each GPU, if python3 has torch", "", "", nil},
-	{"link", "a connection to other hosts of the queue", "", "", nil},
 }
 
 func isSize(limit string) error {
@@ -54,13 +49,6 @@ func isSize(limit string) error {
 func isTime(limit string) error {
 	if d, err := time.ParseDuration(limit); err != nil || d <= 0 {
 		return fmt.Errorf("give a time such as 500ms")
-	}
-	return nil
-}
-
-func isNumber(limit string) error {
-	if n, err := strconv.Atoi(limit); err != nil || n < 1 {
-		return fmt.Errorf("give a number of GPUs, at least 1")
 	}
 	return nil
 }
@@ -81,8 +69,6 @@ func Parse(text string) (Check, error) {
 		switch {
 		case i < 0:
 			return Check{}, fmt.Errorf("%s is not one of %s; give NAME=COMMAND for a check of yours", spec.Quote(name), known)
-		case limited && Known[i].accepts == nil:
-			return Check{}, fmt.Errorf("%s has no limit; leave it out", name)
 		case limited:
 			if err := Known[i].accepts(limit); err != nil {
 				return Check{}, fmt.Errorf("the limit of %s: %w", name, err)

@@ -43,8 +43,6 @@ type Around struct {
 	Dirs []string
 	// Clock returns how far the server's clock is ahead of this host's, and the uncertainty.
 	Clock func(ctx context.Context) (ahead, doubt time.Duration, err error)
-	// Others returns other hosts' service addresses by host name.
-	Others func(ctx context.Context) (map[string]string, error)
 }
 
 // Checker executes a host's checks.

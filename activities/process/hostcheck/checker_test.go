@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
-	"github.com/clusterrun/clusterrun/activities/system/xid"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
@@ -193,15 +191,15 @@ func TestStuck(t *testing.T) {
 func TestParse(t *testing.T) {
 	for given, want := range map[string]Check{
 		"disk": {Name: "disk"}, "disk:5GiB": {Name: "disk", Limit: "5GiB"}, "clock:500ms": {Name: "clock", Limit: "500ms"},
-		"gpu:8": {Name: "gpu", Limit: "8"}, "nfs=test -w /mnt/a=b": {Name: "nfs", Command: "test -w /mnt/a=b"}, "x=disk:1": {Name: "x", Command: "disk:1"},
+		"nfs=test -w /mnt/a=b": {Name: "nfs", Command: "test -w /mnt/a=b"}, "x=disk:1": {Name: "x", Command: "disk:1"},
 	} {
 		got, err := Parse(given)
 		require.NoError(t, err, given)
 		assert.Equal(t, want, got, given)
 	}
 	for given, why := range map[string]string{
-		"": "is not one of disk, shm, memory", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "give a time",
-		"gpu:0": "at least 1", "link:3": "link has no limit", "disk=true": "has a meaning already", "none=true": "has a meaning already", "a b=true": "is not a name",
+		"": "is not one of disk, shm, clock", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "give a time",
+		"disk=true": "has a meaning already", "none=true": "has a meaning already", "a b=true": "is not a name",
 		"=true": "is not a name", "x=": "x has no command", "x= \t": "x has no command", "x=\x00": "null byte", "x=" + strings.Repeat("y", maxCommand+1): "longer than 4096",
 		strings.Repeat("n", 33) + "=true": "is not a name", "n\x1b[31m=true": "is not a name",
 	} {
@@ -264,21 +262,6 @@ func TestDisk(t *testing.T) {
 	assert.ErrorContains(t, disk([]string{"/dev/null/x"}, "1KiB"), "not a directory")
 }
 
-func TestMemory(t *testing.T) {
-	assert.NoError(t, memory("/", "1KiB"))
-	assert.ErrorContains(t, memory("/", "8000TiB"), "MiB of memory are available, less than 8000TiB")
-	root := t.TempDir()
-	assert.Error(t, memory(root, "1KiB"))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "proc"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte("MemTotal: 9 kB\nMemAvailable:   2 kB\n"), 0o600))
-	mc := filepath.Join(root, "sys/devices/system/edac/mc/mc0")
-	require.NoError(t, os.MkdirAll(mc, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(mc, "ue_count"), []byte("0\n"), 0o600))
-	assert.NoError(t, memory(root, "1KiB"))
-	require.NoError(t, os.WriteFile(filepath.Join(mc, "ue_count"), []byte("3\n"), 0o600))
-	assert.EqualError(t, memory(root, "1KiB"), "3 memory errors since the boot could not be corrected (mc0)")
-}
-
 func TestClock(t *testing.T) {
 	for _, c := range []struct {
 		clock clockFunc
@@ -293,52 +276,4 @@ func TestClock(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, said(clock(t.Context(), c.clock, "1s")))
 	}
-}
-
-func TestLink(t *testing.T) {
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	there := l.Addr().String()
-	gone := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	away := gone.Addr().String()
-	require.NoError(t, gone.Close())
-	defer l.Close()
-	for _, c := range []struct {
-		others map[string]string
-		err    error
-		want   string
-	}{
-		{nil, nil, ""},
-		{map[string]string{"a": away, "b": there}, nil, ""},
-		{map[string]string{"a": away, "b": away}, nil, "no connection to a, b: connection refused"},
-		{nil, errors.New("the server is away"), ""},
-	} {
-		got := link(t.Context(), func(context.Context) (map[string]string, error) { return c.others, c.err })
-		assert.Equal(t, c.want, said(got))
-	}
-}
-
-func TestBadMemory(t *testing.T) {
-	for _, c := range []struct {
-		row  []string
-		want string
-	}{
-		{[]string{"0", "0", "No", "No"}, ""},
-		{[]string{"0", "[N/A]", "[N/A]", "[N/A]"}, ""},
-		{[]string{"0", "[Not Supported]", "0", "0"}, ""},
-		{[]string{"3", "1", "0", "0"}, "GPU 3 has had 1 memory error that could not be corrected (ECC); reset it"},
-		{[]string{"3", "0", "Yes", "No"}, "GPU 3 has a row of memory that cannot be replaced; have it exchanged"},
-		{[]string{"3", "0", "0", "1"}, "GPU 3 has a row of memory to replace; reset it"},
-		{[]string{"a message"}, ""},
-	} {
-		assert.Equal(t, c.want, said(badMemory([][]string{c.row})), c.row)
-	}
-}
-
-func TestLastXid(t *testing.T) {
-	now := time.Now()
-	at := func(age time.Duration, number int) xid.Error {
-		return xid.Error{Number: number, GPU: "0000:3b:00", PID: 1, At: now.Add(-age)}
-	}
-	assert.EqualError(t, lastXid([]xid.Error{at(time.Minute, 79), at(time.Second, 31)}, now), "the GPU at 0000:3b:00 had Xid 79 in the last hour")
-	assert.NoError(t, lastXid([]xid.Error{at(2*time.Hour, 79), at(time.Minute, 31)}, now), "one is old, the other of a program")
 }

@@ -13,7 +13,7 @@ import (
 func Memory() int64 { return readMemory("/") }
 
 func readMemory(root string) int64 {
-	least, _ := MemInfo(root, "MemTotal")
+	least, _ := memInfo(root, "MemTotal")
 	for _, path := range memoryLimits(root) {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -27,8 +27,8 @@ func readMemory(root string) int64 {
 	return least
 }
 
-// MemInfo returns a size in root's proc/meminfo, in bytes, such as MemTotal.
-func MemInfo(root, field string) (int64, error) {
+// memInfo returns a size in root's proc/meminfo, in bytes, such as MemTotal.
+func memInfo(root, field string) (int64, error) {
 	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
 		return 0, err

@@ -25,7 +25,7 @@ func Of(pid int, started, ended time.Time) (Error, bool) {
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
 		return Error{}, false
 	}
-	all, err := Read()
+	all, err := read()
 	if err != nil {
 		return Error{}, false // not every user may read them
 	}

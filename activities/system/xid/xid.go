@@ -39,9 +39,9 @@ func (e Error) String() string {
 	return text
 }
 
-// Read returns the errors among the messages that the kernel still has, oldest first. It fails if
+// read returns the errors among the messages that the kernel still has, oldest first. It fails if
 // they may not be read.
-func Read() ([]Error, error) {
+func read() ([]Error, error) {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
