@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,7 +42,9 @@ func Side(ctx context.Context) error {
 		return err
 	}
 	var o Options
-	if err := json.Unmarshal([]byte(os.Getenv(optionsVar)), &o); err != nil {
+	options := json.NewDecoder(strings.NewReader(os.Getenv(optionsVar)))
+	options.DisallowUnknownFields() // of a supervisor of another version
+	if err := options.Decode(&o); err != nil {
 		return fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s: %w", optionsVar, err)
 	}
 	_ = os.Unsetenv(optionsVar)
@@ -54,8 +57,16 @@ func Side(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if sup.Version() != "" && sup.Version() != spec.Version {
+		if err := activities.UnderstandsPlans(o.StateDir); err != nil {
+			return err
+		}
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
+	if err := sup.Hello(ctx, spec.Version); err != nil {
+		return err
+	}
 	// The log may be a pipe that lost its reader together with the supervisor while work remains.
 	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. They are not
 	// ignored, because the commands that this process starts would also ignore them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // optionsVar carries [Options] to the side.
@@ -32,9 +33,15 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 	}
 	return supervise.Settings{
 		StateDir: o.StateDir, Instance: o.Instance, Volatile: o.Owned,
-		Side: sideArgs, SideEnv: []string{optionsVar + "=" + string(options)},
+		Side: []string{"side"}, SideEnv: []string{optionsVar + "=" + string(options)},
 		OrphanGrace: o.OrphanGrace, LongestGrace: o.LongestGrace, IdleExit: o.IdleExit, Debug: o.Debug,
 	}, nil
+}
+
+// Service returns a host worker that is a service or serves in the background. Its side is upgraded
+// to a program on request.
+func Service(program string) *supervise.Service {
+	return &supervise.Service{Program: program, Version: spec.Version}
 }
 
 func (o Options) withDefaults() (Options, error) {

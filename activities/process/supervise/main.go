@@ -76,7 +76,7 @@ func run(text string) error {
 	if v := s.Service; v != nil {
 		c.Serving = v.serving(log)
 		defer v.forget()
-		c.Upgrade = &supervisor.Upgrade{Path: v.Program, Check: v.Check, Version: v.Version}
+		c.Upgrade = &supervisor.Upgrade{Path: v.Program, Version: v.Version}
 		// With a terminal, SIGHUP comes from the terminal or its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]

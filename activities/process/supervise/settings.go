@@ -54,11 +54,10 @@ type Settings struct {
 
 // Service is a host worker that runs as a service or in the background.
 type Service struct {
-	// Program is the file of the program that an upgrade makes the side. Check is the arguments
-	// that make it report whether it can be. Version is the current version.
-	Program string   `json:"program"`
-	Check   []string `json:"check"`
-	Version string   `json:"version"`
+	// Program is the file of the program that an upgrade makes the side. Version is the current
+	// version.
+	Program string `json:"program"`
+	Version string `json:"version"`
 	// Record is a file that contains Text while its queues are served. Ready numbers a file that
 	// receives Text once they are. Both are optional.
 	Record string `json:"record,omitempty"`

@@ -127,6 +127,15 @@ func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
 	return s.groups.controllers, nil
 }
 
+// Hello keeps the side's version; see [API].
+func (s *supervisor) Hello(_ context.Context, version string) error {
+	select {
+	case s.side.hello <- version:
+	default: // a side in another process is not upgraded
+	}
+	return nil
+}
+
 // Serving reports that the side serves; see [API].
 func (s *supervisor) Serving(context.Context) error {
 	if s.cfg.Serving != nil && !s.isClosing() {

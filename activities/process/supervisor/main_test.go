@@ -59,9 +59,8 @@ type role struct {
 	Events string
 	// SlowSide makes the side stay after closing until signaled.
 	SlowSide bool
-	// Next is the program file for upgrades. Versions is a file with a program's oldest and newest
-	// protocol versions and its own version.
-	Next, Versions string
+	// Next is the program file for upgrades. Version is a file with the program's version.
+	Next, Version string
 	// SideDaemon makes the side start a process that should outlive everything.
 	SideDaemon bool
 }
@@ -70,13 +69,6 @@ func supervisorMain(text string) int {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		panic(err)
-	}
-	version := r.program()
-	if os.Args[1] == "check" {
-		if err := Answer(version, func() error { return nil }, os.Stdout); err != nil {
-			panic(err)
-		}
-		return 0
 	}
 	state, err := OpenStateWith(r.Dir, StateOptions{Instance: r.Instance, Volatile: r.OwnersSide})
 	if err != nil {
@@ -90,7 +82,7 @@ func supervisorMain(text string) int {
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
 	}
 	if r.Next != "" {
-		cfg.Upgrade = &Upgrade{Path: r.Next, Check: []string{"check"}, Version: version}
+		cfg.Upgrade = &Upgrade{Path: r.Next, Version: r.program()}
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
@@ -145,15 +137,11 @@ func supervisorMain(text string) int {
 
 // program pretends to be the program that the test put on disk, and returns its version.
 func (r role) program() string {
-	text, err := os.ReadFile(r.Versions)
+	text, err := os.ReadFile(r.Version)
 	if err != nil {
 		return "1.0"
 	}
-	version := ""
-	if _, err := fmt.Sscan(string(text), &protocolOldest, &protocolNewest, &version); err != nil {
-		panic(err)
-	}
-	return version
+	return string(text)
 }
 
 // descriptors returns what the open descriptors of this process refer to.
@@ -205,6 +193,9 @@ func sideMain() int {
 		event(r.Events, "daemon %s", strings.TrimSpace(string(out)))
 	}
 	event(r.Events, "side %d", os.Getpid())
+	if err := c.Hello(context.Background(), r.program()); err != nil && !errors.Is(err, ErrLost) {
+		panic(err)
+	}
 	go func() {
 		for {
 			conn, err := l.Accept()

@@ -237,6 +237,12 @@ func (c *Client) Controllers(ctx context.Context) (ControllersReply, error) {
 	return call[ControllersReply](ctx, c, "Controllers", true)
 }
 
+// Hello implements [API].
+func (c *Client) Hello(ctx context.Context, version string) error {
+	_, err := call[bool](ctx, c, "Hello", version)
+	return err
+}
+
 // Serving implements [API].
 func (c *Client) Serving(ctx context.Context) error {
 	_, err := call[bool](ctx, c, "Serving", true)

@@ -36,6 +36,7 @@ var methods = map[string]method{
 	"Unkept":      unkept,
 	"Sample":      with(API.Sample),
 	"Controllers": with(func(api API, ctx context.Context, _ bool) (ControllersReply, error) { return api.Controllers(ctx) }),
+	"Hello":       withoutResult(API.Hello),
 	"Serving":     withoutResult(func(api API, ctx context.Context, _ bool) error { return api.Serving(ctx) }),
 	"Leave":       withoutResult(func(api API, ctx context.Context, _ bool) error { return api.Leave(ctx) }),
 	"Closing":     with(func(api API, ctx context.Context, _ bool) (ClosingReply, error) { return api.Closing(ctx) }),

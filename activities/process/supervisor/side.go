@@ -31,7 +31,8 @@ const (
 	ownersFarewell = 30 * time.Second
 )
 
-// sideKeeper keeps a side running. Only its keep goroutine uses program and upgrades.
+// sideKeeper keeps a side running. Only its keep goroutine uses program and the fields after it, but
+// for hello.
 type sideKeeper struct {
 	cfg   Config
 	log   *slog.Logger
@@ -54,16 +55,22 @@ type sideKeeper struct {
 	emptied  chan struct{}
 	outdated chan struct{}
 
-	// program is the side's program, nil for this one. upgrades counts requests.
-	program  *program
-	upgrades int
+	// program is the side's program, and version the version that the last side has reported with
+	// hello. While a new program is tried, the keeper can return to former.
+	program, former program
+	trying          bool
+	version         string
+	hello           chan string
+	tries           int // requests for an upgrade that have an outcome
 }
 
 func newSideKeeper(cfg Config, t *table) *sideKeeper {
-	return &sideKeeper{
+	s := &sideKeeper{
 		cfg: cfg, log: cfg.Log, table: t,
-		ended: make(chan syscall.WaitStatus, 1), emptied: make(chan struct{}, 1), outdated: make(chan struct{}),
+		ended: make(chan syscall.WaitStatus, 1), emptied: make(chan struct{}, 1), outdated: make(chan struct{}), hello: make(chan string, 1),
 	}
+	s.version = s.ownVersion()
+	return s
 }
 
 // keep starts the side, and restarts it whenever it exits, until the supervisor is closing. If a
@@ -71,13 +78,11 @@ func newSideKeeper(cfg Config, t *table) *sideKeeper {
 // started.
 func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.Program != nil {
-		p, err := keepProgram(int(s.cfg.Program.Fd()))
-		_ = s.cfg.Program.Close()
+		p, err := keepProgram(s.cfg.Program)
 		if err != nil {
 			started <- fmt.Errorf("the program of the side: %w", err)
 			return
 		}
-		p.version = s.version()
 		s.program = p
 	}
 	if s.cfg.OwnersSide != nil {
@@ -104,18 +109,22 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			}
 			started = nil
 		}
-		if s.cfg.Upgrade != nil && err == nil {
+		if s.tries == 0 { // later, the outcome of the last request stays
 			s.tell(nil)
+		}
+		if err != nil && s.trying {
+			s.returnToFormer(err)
+			continue
 		}
 		if err != nil {
 			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), "error", err)
 		} else {
-			status, upgraded := s.await()
+			status, replaced := s.await()
 			link.close()
 			if s.table.isClosing() {
 				return
 			}
-			if upgraded {
+			if replaced {
 				pause = 0
 				continue
 			}
@@ -186,6 +195,10 @@ func (l *sideLink) close() {
 
 // start starts the side with one end of a new socket.
 func (s *sideKeeper) start() (link *sideLink, err error) {
+	select {
+	case <-s.hello: // of an earlier side
+	default:
+	}
 	argv := s.cfg.Side
 	if len(argv) == 0 {
 		argv = os.Args
@@ -200,28 +213,35 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("opening %s: %w", os.DevNull, err)
 	}
+	defer unix.Close(null)
+	// The fork uses the number after the highest one that it passes on, which must not be the
+	// program's.
+	passed, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD_CLOEXEC, int(s.program)+1)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("passing on the socket: %w", err)
+	}
+	defer unix.Close(passed)
 	env := append(os.Environ(), s.cfg.SideEnv...)
 	env = lastOfEach(append(withCookie(env, sideCookie(s.table.state.instance), s.outer),
 		envFD+"=3",
 		envState+"="+s.table.state.dir,
 		envInstance+"="+s.table.state.instance,
-		envVersion+"="+s.version(),
+		envVersion+"="+s.ownVersion(),
 	))
 	attr := &syscall.ProcAttr{
 		Env:   env,
-		Files: []uintptr{uintptr(null), 1, 2, theirs.Fd()},
+		Files: []uintptr{uintptr(null), 1, 2, uintptr(passed)},
 		// Its own group keeps Ctrl-C for the supervisor, which notifies it. Without a parent-death
 		// signal it can sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// Keep the same program until an upgrade, even if its file was replaced, since the two must
-	// understand each other.
+	// Keep the same program until an upgrade, even if its file was replaced.
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pid = pid
 	})
-	_ = unix.Close(null)
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("starting the Temporal client %s: %w", argv[0], err)
@@ -231,8 +251,8 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	return link, nil
 }
 
-// version returns the supervisor program's version, "" if it cannot be upgraded.
-func (s *sideKeeper) version() string {
+// ownVersion returns the supervisor program's version, "" if it cannot be upgraded.
+func (s *sideKeeper) ownVersion() string {
 	if s.cfg.Upgrade == nil {
 		return ""
 	}

@@ -18,12 +18,8 @@ import (
 
 // Upgrade configures how the program on disk replaces the side while processes run.
 type Upgrade struct {
-	// Path is the program's file. Check is the arguments, without its name, that make it call
-	// [Answer].
-	Path  string
-	Check []string
-	// Version is the running program's version.
-	Version string
+	// Path is the program's file, and Version the running program's version.
+	Path, Version string
 
 	requests <-chan struct{} // one element per request, from [Config.ObeySignals]
 }
@@ -33,65 +29,69 @@ type Upgrade struct {
 var ErrOutdated = errors.New("the host worker was upgraded to another version, and has ended since no run was open on this host; start it again, unless a service manager does")
 
 const (
-	// quietBound limits the wait for starts in progress before an upgrade is refused.
-	quietBound = 5 * time.Second
 	// handOverBound is how long the side may return its work to the server before it is killed.
 	handOverBound = 5 * time.Second
+	// helloBound is how long a new program's side may take to report its version.
+	helloBound = 10 * time.Second
 )
 
-// await returns when the side has exited. upgraded reports whether it exited for an upgrade.
-func (s *sideKeeper) await() (status syscall.WaitStatus, upgraded bool) {
+// await returns when the side has exited. replaced reports whether another program is the side now.
+func (s *sideKeeper) await() (status syscall.WaitStatus, replaced bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
 		requests = s.cfg.Upgrade.requests
 	}
+	late := time.NewTimer(helloBound)
+	defer late.Stop()
 	for {
 		select {
 		case status := <-s.ended:
+			if s.trying {
+				s.returnToFormer(fmt.Errorf("it has ended (%s), see the log of the host worker", describe(status)))
+				return status, true
+			}
 			return status, false
-		case <-s.emptied:
-			if s.cfg.Upgrade == nil || s.program.isOf(s.cfg.Upgrade) || !s.table.closeIfIdle() {
-				continue
+		case <-late.C:
+			if s.trying {
+				s.signal(-1, unix.SIGKILL)
 			}
-			close(s.outdated)
-		case <-requests:
-			if s.table.isClosing() {
-				continue
-			}
-			next, err := s.openProgram()
-			if err == nil && !next.isOf(s.cfg.Upgrade) && s.table.closeIfIdle() {
-				s.adopt(next)
+		case s.version = <-s.hello:
+			if s.trying {
+				s.former.close()
+				s.trying = false
+				s.tries++
 				s.tell(nil)
-				close(s.outdated)
+			}
+			s.endIfOutdated()
+		case <-s.emptied:
+			s.endIfOutdated()
+		case <-requests:
+			if s.trying || s.table.isClosing() {
 				continue
 			}
-			if err == nil {
-				err = s.suits(next)
-			}
+			next, err := openProgram(s.cfg.Upgrade.Path)
 			if err != nil {
-				next.close()
 				s.refuse(err)
 				continue
 			}
-			s.adopt(next)
+			s.former, s.program, s.trying = s.program, next, true
 			return s.endForNext(), true
 		}
 	}
 }
 
-// suits reports why a program cannot become the side now.
-func (s *sideKeeper) suits(p *program) error {
-	if p.alien != nil {
-		return p.alien
+// endIfOutdated makes a supervisor without runs exit if its version differs from the side's.
+func (s *sideKeeper) endIfOutdated() {
+	if u := s.cfg.Upgrade; u != nil && s.version != u.Version && s.table.closeIfIdle() {
+		close(s.outdated)
 	}
-	return s.awaitStarts()
 }
 
-// adopt makes a program the program of the next side.
-func (s *sideKeeper) adopt(next *program) {
+// returnToFormer makes the former program the side's, because the new one cannot be.
+func (s *sideKeeper) returnToFormer(err error) {
 	s.program.close()
-	s.program = next
-	s.upgrades++
+	s.program, s.trying = s.former, false
+	s.refuse(fmt.Errorf("%s: %w", s.cfg.Upgrade.Path, err))
 }
 
 // endForNext stops the side and returns its status. On SIGTERM the side returns its work to the
@@ -118,27 +118,9 @@ func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
 	}
 }
 
-// awaitStarts waits for the starts in progress. It returns an error if one hangs, because the
-// side's requests wait for it.
-func (s *sideKeeper) awaitStarts() error {
-	s.table.mu.Lock()
-	made := s.table.pick(func(p *process) bool { return p.phase == starting })
-	s.table.mu.Unlock()
-	late := time.NewTimer(quietBound)
-	defer late.Stop()
-	for _, p := range made {
-		select {
-		case <-p.settled:
-		case <-late.C:
-			return fmt.Errorf("%s: its start did not end within %s; a file system or a disk may hang", p.Key, quietBound)
-		}
-	}
-	return nil
-}
-
 // refuse reports that an upgrade was not possible.
 func (s *sideKeeper) refuse(err error) {
-	s.upgrades++
+	s.tries++
 	s.log.Error("The host worker is not upgraded and continues.", "error", err)
 	s.tell(err)
 }
@@ -156,12 +138,12 @@ type Upgraded struct {
 
 // tell records which programs run, after the lock file's first line. This works on a full disk.
 func (s *sideKeeper) tell(err error) {
-	s.table.mu.Lock()
-	u := Upgraded{PID: os.Getpid(), Version: s.cfg.Upgrade.Version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.table.living), Tries: s.upgrades}
-	s.table.mu.Unlock()
-	if s.program != nil {
-		u.Version = s.program.version
+	if s.cfg.Upgrade == nil {
+		return
 	}
+	s.table.mu.Lock()
+	u := Upgraded{PID: os.Getpid(), Version: s.version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.table.living), Tries: s.tries}
+	s.table.mu.Unlock()
 	if err != nil {
 		u.Error = err.Error()
 	}
@@ -207,7 +189,7 @@ var (
 )
 
 // RequestUpgrade makes a state directory's supervisor start the program on disk as its side, or
-// exit if it is idle and has another version. It returns the states before and after.
+// exit if it is then idle and has another version. It returns the states before and after.
 func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, err error) {
 	pid := Holder(dir)
 	if pid == 0 {
@@ -228,10 +210,11 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 		case <-ctx.Done():
 			return *was, after, ctx.Err()
 		}
+		ended := LockFree(dir) // before reading what it told last
 		if u := told(dir); u != nil && u.PID == pid && u.Tries > was.Tries {
 			return *was, *u, nil
 		}
-		if LockFree(dir) {
+		if ended {
 			return *was, after, ErrNoSupervisor
 		}
 	}

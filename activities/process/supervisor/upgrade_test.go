@@ -16,26 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
-	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/tests/must"
 )
 
 // newUpgradable returns a host that can be upgraded to this program, under the version that
-// versions sets.
+// install sets.
 func newUpgradable(t *testing.T) *host {
 	t.Helper()
 	return newHost(t, func(r *role) {
 		dir := t.TempDir()
-		r.Next, r.Versions = filepath.Join(dir, "program"), filepath.Join(dir, "versions")
+		r.Next, r.Version = filepath.Join(dir, "program"), filepath.Join(dir, "version")
 		exe := must.Get(os.Executable())(t)
 		require.NoError(t, os.Symlink(exe, r.Next))
 	})
 }
 
-// versions puts another program on disk, which speaks protocol versions oldest to newest.
-func (h *host) versions(oldest, newest int, program string) {
+// install puts another version of the program on disk.
+func (h *host) install(version string) {
 	h.t.Helper()
-	require.NoError(h.t, os.WriteFile(h.role.Versions, fmt.Appendf(nil, "%d %d %s", oldest, newest, program), 0o600))
+	require.NoError(h.t, os.WriteFile(h.role.Version, []byte(version), 0o600))
 }
 
 // upgrade requests an upgrade to the program on disk.
@@ -63,7 +62,9 @@ func (h *host) refused() string {
 func (h *host) release() {
 	h.t.Helper()
 	_, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigKILL}}})
-	require.NoError(h.t, err)
+	if !errors.Is(err, ErrLost) { // an outdated supervisor may exit before the side passes the answer on
+		require.NoError(h.t, err)
+	}
 }
 
 // outdated waits until the supervisor exits because of its version, and restarts it.
@@ -80,7 +81,7 @@ func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
 	h := newUpgradable(t)
 	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
 	before := must.Get(h.client.Processes(h.ctx(), testRun))(t)
-	h.versions(1, 2, "1.1")
+	h.install("1.1")
 	after := h.upgrade()
 	assert.Equal(t, "1.1", after.Version)
 	assert.Equal(t, "1.0", after.Supervisor)
@@ -100,15 +101,13 @@ func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
 	assert.Len(t, processes.Processes, 2, "the released run can be read")
 }
 
-// Without runs a supervisor of another version exits immediately, even for a program that it does
-// not understand. One of the same version stays.
+// Without runs a supervisor of another version exits immediately. One of the same version stays.
 func TestAnIdleSupervisor(t *testing.T) {
 	h := newUpgradable(t)
 	after := h.upgrade()
 	assert.Equal(t, "1.0", after.Version)
 	for _, version := range []string{"1.1", "2.0"} {
-		protocol := int(version[0] - '0')
-		h.versions(protocol, protocol, version)
+		h.install(version)
 		_, after, err := RequestUpgrade(h.ctx(), h.role.Dir)
 		require.NoError(t, err)
 		assert.Empty(t, after.Error)
@@ -171,7 +170,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 	}
 }
 
-// A program that cannot be the side is refused by name, without effect.
+// If a program cannot be the side, the former one becomes it again, and the program is named.
 func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h := newUpgradable(t)
 	p := h.sh("t", 0, `exec sleep 1000`)
@@ -184,13 +183,13 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 		put       func()
 	}{
 		{"missing", "no such file or directory", func() {}},
-		{"a directory", "cannot be executed: permission denied", func() { require.NoError(t, os.Mkdir(h.role.Next, 0o700)) }},
-		{"not executable", "cannot be executed: permission denied", write(exe, 0o600)},
+		{"a directory", "permission denied", func() { require.NoError(t, os.Mkdir(h.role.Next, 0o700)) }},
+		{"not executable", "permission denied", write(exe, 0o600)},
 		{"truncated", "", write(exe[:len(exe)/2], 0o700)},
 		{"empty", "exec format error", write(nil, 0o700)},
 		{"of no format", "exec format error", write([]byte("clusterrun\n"), 0o700)},
-		{"another program", "it is not a program for a host worker", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
-		{"one that says nothing", "it has ended without an answer", func() { require.NoError(t, os.Symlink("/bin/true", h.role.Next)) }},
+		{"another program", "it has ended (exit code 0)", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
+		{"one that fails", "it has ended (exit code 1)", func() { require.NoError(t, os.Symlink("/bin/false", h.role.Next)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
@@ -202,19 +201,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 		})
 	}
 	h.t = t
-	h.until("those that were refused are reaped", func() bool {
-		for _, pid := range (&childLister{self: h.cmd.Process.Pid}).scan() {
-			if stat, err := proc.ReadStat(pid); err == nil && stat.Dead() {
-				return false
-			}
-		}
-		return true
-	})
-	self := must.Get(os.Executable())(t)
-	require.NoError(t, os.Remove(h.role.Next))
-	require.NoError(t, os.Symlink(self, h.role.Next))
-	h.versions(2, 3, "1.2")
-	assert.Contains(t, h.refused(), "clusterrun 1.2 speaks the protocol of the supervisor from version 2 on, and the supervisor, which is clusterrun 1.0, up to version 1; try again when no run is open here")
+	h.connect()
 	assert.False(t, gone(p.PID))
 	h.stop(sigKILL, 0)
 	assert.Equal(t, -sigKILL, h.wait("t", 0).Code)
