@@ -21,8 +21,6 @@ type group struct {
 	Before *spec.Failure `json:"before,omitempty"`
 	// Restarts are the last maxRestartsKept restarts, the oldest first.
 	Restarts []spec.GroupRestart `json:"restarts,omitempty"`
-	// Standstill tracks whether restarts make progress.
-	Standstill standstill `json:"standstill,omitzero"`
 	// Same counts the failures with the same error.
 	Same SameError `json:"same,omitzero"`
 	// timed reports whether the timers of the run were started.
@@ -89,7 +87,7 @@ func (a *account) generationRoot() *spec.Failure {
 // task of the last generation may be live.
 func (m *Machine) nextGeneration() {
 	before := m.generationRoot()
-	if m.standsStill(before) {
+	if m.sameErrors(before) {
 		m.decide(byFailure)
 		m.endRegrouping()
 		m.release()

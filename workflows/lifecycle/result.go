@@ -38,9 +38,6 @@ func (a *account) finish(e Released) Finish {
 		r.Reason = a.unfinished()
 	}
 	r.NotStarted = r.Limit != nil && !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.Launch >= 0 })
-	if a.decided == byFailure {
-		r.Standstill = a.group.Standstill.given(a.spec.GiveUpWithoutProgress)
-	}
 	if s := a.Stopping(); s.Stop {
 		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, a.together.stragglers, a.spec.StopTogether.IgnoreLiveTasks
 	}

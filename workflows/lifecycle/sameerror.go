@@ -64,19 +64,30 @@ func lived(e spec.Exit) time.Duration { return e.Ended.Sub(e.Started) }
 func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 && s.Times >= *most }
 
 // sameErrors counts root's error, which stopped the generation, and reports whether another
-// generation would not help. step is the generation's furthest step.
-func (m *Machine) sameErrors(root spec.Failure, step *float64) bool {
+// generation would not help. root may be nil.
+func (m *Machine) sameErrors(root *spec.Failure) bool {
+	if root == nil || !m.group.cause.ByItself() {
+		return false // the program did not fail
+	}
 	tasks := []string{root.Task}
+	var step *float64 // the furthest
 	for _, t := range m.endedSince(0) {
-		if t.Name() != root.Task && t.Exit != nil && t.Exit.Restart >= m.group.First && sameText(t.Exit.Printed) == sameText(root.Printed) {
+		if t.Exit == nil || t.Exit.Restart < m.group.First {
+			continue
+		}
+		if t.Name() != root.Task && sameText(t.Exit.Printed) == sameText(root.Printed) {
 			tasks = append(tasks, t.Name())
+		}
+		if s := t.Exit.LastStep; s != nil && (step == nil || *s > *step) {
+			step = s
 		}
 	}
 	m.group.Same = m.group.Same.After(root.Exit, tasks, step)
 	if !m.group.Same.hopeless(m.spec.GiveUpOnSameError) {
 		return false
 	}
-	root.SameErrors = m.group.Same.Times
-	m.named[root.Task].Exit = &root.Exit
+	exit := root.Exit
+	exit.SameErrors = m.group.Same.Times
+	m.named[root.Task].Exit = &exit
 	return true
 }

@@ -239,11 +239,6 @@ var fields = []field{
 		flag: "max-restarts", usage: "restart each task, or the group, at most `N` times",
 	},
 	{
-		of:      "RunSpec.give_up_without_progress",
-		doc:     "The number of restarts of the group in a row, after failures, that end the run if none of them reaches a further step than the tasks had reported before. Default: no limit. A program that reports no progress makes none. Needs restart_scope: group.",
-		example: "give_up_without_progress: 2", least: new(1),
-	},
-	{
 		of: "RunSpec.give_up_on_same_error", def: DefaultSameErrors, bounds: "0 means that they never end it",
 		doc:     "The number of failures in a row with the same error, after which the task or the group is not restarted, unless a further step was reported in between. In a group they must be of the same task, or of several at once. Errors are the same if the program printed or reported them at the same place, with the same text except for numbers. Errors about a lost peer do not count, nor do failures of processes that report no steps and have lived for a minute. With 0 they never end it.",
 		example: "give_up_on_same_error: 5", least: new(0),

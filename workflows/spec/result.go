@@ -406,8 +406,6 @@ type RunResult struct {
 	// Usage is the resource usage of all processes, including restarts, on the hosts that
 	// answered.
 	Usage Usage `json:"usage,omitzero"`
-	// Standstill is set if the run ended because restarts made no progress.
-	Standstill *Standstill `json:"standstill,omitempty"`
 	// SharedMemory is memory in /dev/shm still held by ended processes, for the first 20
 	// hosts.
 	SharedMemory []SharedMemory `json:"shared_memory,omitempty"`
@@ -430,14 +428,6 @@ type SharedMemory struct {
 	Files int   `json:"files"`
 	// Size is the size of all shared memory, in bytes.
 	Size int64 `json:"size"`
-}
-
-// Standstill reports that group restarts made no progress.
-type Standstill struct {
-	// Restarts is the number of consecutive restarts that did not get past LastStep.
-	Restarts int `json:"restarts"`
-	// LastStep is the furthest step that any task reported, or nil.
-	LastStep *float64 `json:"last_step,omitempty"`
 }
 
 // Cause returns the cause of the run's root failure. It is empty if no process caused the end,

@@ -45,10 +45,6 @@ type RunSpec struct {
 	// Default: no limit. Needs auto_restart, restart_scope: group, or a requeue_on with timeout or
 	// host-lost, whose returns to the queue it bounds as well.
 	MaxRestarts *int `json:"max_restarts,omitempty"`
-	// The number of restarts of the group in a row, after failures, that end the run if none of
-	// them reaches a further step than the tasks had reported before. Default: no limit. A program
-	// that reports no progress makes none. Needs restart_scope: group.
-	GiveUpWithoutProgress *int `json:"give_up_without_progress,omitempty"`
 	// The number of failures in a row with the same error, after which the task or the group is
 	// not restarted, unless a further step was reported in between. In a group they must be of the
 	// same task, or of several at once. Errors are the same if the program printed or reported

@@ -141,9 +141,6 @@ func TestFieldExamplesDecode(t *testing.T) {
 		doc := "tasks: [{type: worker, count: 9}]\nauto_restart: true\nsilence: 1m\ncommand: [x]\n"
 		name, _, _ := strings.Cut(f.example, ":")
 		doc = regexp.MustCompile(`(?m)^`+name+`: .*\n`).ReplaceAllString(doc, "")
-		if name == "give_up_without_progress" {
-			doc += "restart_scope: group\n"
-		}
 		if strings.Contains(key, "lastic") {
 			doc += "hosts: \"3:9\"\nrestart_scope: group\n"
 		}

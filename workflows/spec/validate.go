@@ -113,9 +113,6 @@ func checkRestarts(c *checker, s *RunSpec) {
 	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup && !s.requeuesWithin() {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
 	}
-	if s.GiveUpWithoutProgress != nil && s.RestartScope != RestartScopeGroup {
-		c.add("give_up_without_progress", "has no effect without restart_scope: group", "add restart_scope: group")
-	}
 }
 
 // checkMPI refuses a spec if a rank would wait for ranks that do not wait for it.

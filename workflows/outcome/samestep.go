@@ -5,7 +5,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // atTheSameStep describes how often in a row the group failed in the same way at the same step.
@@ -41,21 +40,12 @@ func alike(a, b spec.Exit) bool {
 	return a.Printed == nil && b.Printed == nil || a.Printed != nil && b.Printed != nil && a.Printed.Place == b.Printed.Place
 }
 
-// gaveUp returns a sentence: restarts made no progress.
+// gaveUp writes why the run gave up, if restarts made no progress.
 func (w *writer) gaveUp() {
 	if same := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.SameErrors > 0 }); len(same) > 0 {
 		w.line("The same error came %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",
 			same[len(same)-1].Exit.SameErrors, list(words.Of(same, placeOf)))
 	}
-	s := w.r.Standstill
-	if s == nil {
-		return
-	}
-	reached := "no task reported a step"
-	if s.LastStep != nil {
-		reached = "none went beyond step " + step(*s.LastStep)
-	}
-	w.line("The run gave up after %s without progress: %s (give_up_without_progress)", plural.Of(s.Restarts, "restart", "restarts"), reached)
 }
 
 func step(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
