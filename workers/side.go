@@ -43,7 +43,7 @@ func Side(ctx context.Context) error {
 	}
 	var o Options
 	options := json.NewDecoder(strings.NewReader(os.Getenv(optionsVar)))
-	options.DisallowUnknownFields() // of a supervisor of another version
+	options.DisallowUnknownFields() // the supervisor's version may differ
 	if err := options.Decode(&o); err != nil {
 		return fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s: %w", optionsVar, err)
 	}

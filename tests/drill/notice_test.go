@@ -45,7 +45,7 @@ func trained() *spec.RunSpec {
 	}
 }
 
-// giveNotice gives the trained run notice as soon as there is a server.
+// giveNotice gives the trained run notice once the server answers.
 func (s *stage) giveNotice(t *testing.T, runs []*run) {
 	i := slices.IndexFunc(runs, func(r *run) bool { return r.spec.GPUsPerTask != nil })
 	s.notices++
@@ -53,7 +53,7 @@ func (s *stage) giveNotice(t *testing.T, runs []*run) {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	go func() {
 		defer cancel()
-		// The run may have ended, or be pending again.
+		// It is refused if the run has finished or is pending.
 		_, _ = starter.AskPatiently(ctx, endBound, r.Run, spec.UpdateNotice, spec.NoticeRequest{Within: spec.Duration(time.Second), Requeue: true})
 	}()
 }

@@ -288,12 +288,12 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.notice_signal", syntax: signalSyntax,
-		doc:     "The signal that the tasks get with every notice, of a host that drains or of a person. Default: none; they can ask for the notice.",
+		doc:     "The signal that the tasks get with every notice, from a draining host or a person. Default: none; they can ask for the notice.",
 		example: "notice_signal: SIGUSR1", remedy: "write its name, such as SIGUSR1",
 	},
 	{
 		of: "RunSpec.requeue_on", def: DefaultRequeueOn,
-		doc:     "After which ends of its tasks the run is pending again, with its age: preemption, by a host that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An empty list: it ends.",
+		doc:     "What makes the run pending again, with its age: preemption, by a draining host; timeout, by timeout or max_run_time; host-lost. max_restarts bounds the last two. With an empty list the run finishes.",
 		example: "requeue_on: [preemption, timeout]",
 	},
 	{of: "RunSpec.requeue_on[]", enum: names(requeueOns)},

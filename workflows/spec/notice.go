@@ -13,7 +13,7 @@ type RequeueOn string
 
 // The values of [RequeueOn].
 const (
-	// RequeueOnPreemption means a stop after the notice of a draining host.
+	// RequeueOnPreemption means a stop after a draining host's notice.
 	RequeueOnPreemption RequeueOn = "preemption"
 	// RequeueOnTimeout means that timeout or max_run_time passed.
 	RequeueOnTimeout RequeueOn = "timeout"

@@ -73,12 +73,12 @@ type RunSpec struct {
 	// The priority among the runs that wait for room, from 1, the highest, to 5. Runs of one
 	// priority are served in the order in which they began to wait.
 	Priority *int `json:"priority,omitempty"`
-	// The signal that the tasks get with every notice, of a host that drains or of a person.
+	// The signal that the tasks get with every notice, from a draining host or a person.
 	// Default: none; they can ask for the notice.
 	NoticeSignal string `json:"notice_signal,omitempty"`
-	// After which ends of its tasks the run is pending again, with its age: preemption, by a host
-	// that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An
-	// empty list: it ends.
+	// What makes the run pending again, with its age: preemption, by a draining host; timeout, by
+	// timeout or max_run_time; host-lost. max_restarts bounds the last two. With an empty list the
+	// run finishes.
 	RequeueOn []RequeueOn `json:"requeue_on,omitzero"`
 	// On which hosts, and on how many, the tasks are placed; a plain number is the count. Default:
 	// any hosts with room, on as few hosts as possible.

@@ -54,8 +54,7 @@ type Settings struct {
 
 // Service is a host worker that runs as a service or in the background.
 type Service struct {
-	// Program is the file of the program that an upgrade makes the side. Version is the current
-	// version.
+	// Program is the program file that an upgrade makes the side. Version is the current version.
 	Program string `json:"program"`
 	Version string `json:"version"`
 	// Record is a file that contains Text while its queues are served. Ready numbers a file that

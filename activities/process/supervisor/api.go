@@ -42,7 +42,7 @@ type API interface {
 	Sample(ctx context.Context, r SampleRequest) (SampleReply, error)
 	// Controllers returns which [Limits] this host can enforce.
 	Controllers(ctx context.Context) (ControllersReply, error)
-	// Hello reports the version of a side that can use the supervisor.
+	// Hello reports the side's version, and that it can use the supervisor.
 	Hello(ctx context.Context, version string) error
 	// Serving reports that the side serves its queues and its host is a member of the fleet.
 	Serving(ctx context.Context) error

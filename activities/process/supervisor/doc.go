@@ -100,8 +100,8 @@
 //     journal; reading does not consume them.
 //   - The side dies, hangs, or loses its server: a process with a [Contact] is stopped unless the
 //     contact is renewed in time.
-//   - The program is upgraded ([Upgrade]): the side is restarted from the program on disk, and
-//     from the former program if that ends before it has reported its version. Processes do not
+//   - The program is upgraded ([Upgrade]): the program on disk becomes the side. If it exits
+//     before it reports its version, the former program becomes the side again. Processes do not
 //     notice. The supervisor continues and may start new processes. If its version differs, the supervisor exits when all
 //     runs are released, and a service manager or a user starts the new one.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest

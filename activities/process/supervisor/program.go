@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// program is an open program for the side, which a replacement of its file does not affect. 0 is
-// this program.
+// program is an open program for the side. It stays the same if its file is replaced. 0 is this
+// program.
 type program int
 
 // lowestFD keeps a descriptor away from those of new processes.

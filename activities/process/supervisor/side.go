@@ -61,7 +61,7 @@ type sideKeeper struct {
 	trying          bool
 	version         string
 	hello           chan string
-	tries           int // requests for an upgrade that have an outcome
+	tries           int // counts the finished requests for an upgrade
 }
 
 func newSideKeeper(cfg Config, t *table) *sideKeeper {
@@ -109,7 +109,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			}
 			started = nil
 		}
-		if s.tries == 0 { // later, the outcome of the last request stays
+		if s.tries == 0 { // later, the last request's outcome stays
 			s.tell(nil)
 		}
 		if err != nil && s.trying {
@@ -236,7 +236,6 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 		// signal it can sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// Keep the same program until an upgrade, even if its file was replaced.
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

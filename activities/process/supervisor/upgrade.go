@@ -47,7 +47,7 @@ func (s *sideKeeper) await() (status syscall.WaitStatus, replaced bool) {
 		select {
 		case status := <-s.ended:
 			if s.trying {
-				s.returnToFormer(fmt.Errorf("it has ended (%s), see the log of the host worker", describe(status)))
+				s.returnToFormer(fmt.Errorf("it exited (%s); see the host worker's log", describe(status)))
 				return status, true
 			}
 			return status, false

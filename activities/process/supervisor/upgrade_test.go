@@ -101,7 +101,7 @@ func TestAnOutdatedSupervisorEndsWhenNoRunIsLeft(t *testing.T) {
 	assert.Len(t, processes.Processes, 2, "the released run can be read")
 }
 
-// Without runs a supervisor of another version exits immediately. One of the same version stays.
+// Without runs, a supervisor whose version differs exits immediately. One of the same version stays.
 func TestAnIdleSupervisor(t *testing.T) {
 	h := newUpgradable(t)
 	after := h.upgrade()
@@ -188,8 +188,8 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 		{"truncated", "", write(exe[:len(exe)/2], 0o700)},
 		{"empty", "exec format error", write(nil, 0o700)},
 		{"of no format", "exec format error", write([]byte("clusterrun\n"), 0o700)},
-		{"another program", "it has ended (exit code 0)", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
-		{"one that fails", "it has ended (exit code 1)", func() { require.NoError(t, os.Symlink("/bin/false", h.role.Next)) }},
+		{"another program", "it exited (exit code 0)", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
+		{"one that fails", "it exited (exit code 1)", func() { require.NoError(t, os.Symlink("/bin/false", h.role.Next)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
