@@ -73,7 +73,7 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 	$(BIN)/clusterrun run starter/examples/logistic/run.yaml
 
 .PHONY: test
-test: build $(TOOLS)/gotestsum ## run all tests, those of the embedded server included; logs are in .tools/tests
+test: build $(TOOLS)/gotestsum ## run all tests, those of the embedded server included, and of the temporal CLI after make tools; logs are in .tools/tests
 	GO=$(GO) GOTESTSUM=$(abspath $(TOOLS)/gotestsum) LOGS=$(abspath $(TOOLS))/tests TESTFLAGS='$(TESTFLAGS)' .ci/tests $(PACKAGES)
 
 .PHONY: check

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -144,8 +145,9 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	for _, args := range [][]string{{"status", id}, {"status", "--json", id}, {"logs", id}, {"list", "--json"}, {"wait", "--json", id}, {"stacks", id}} {
 		show(f.CLI(t, args...))
 	}
-	show(f.Temporal(t, "workflow", "show", "--workflow-id", id, "-o", "json"))
-	show(f.Temporal(t, "workflow", "describe", "--workflow-id", id, "-o", "json"))
+	for events := f.client.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		shown.WriteString(must.Get(events.Next())(t).String())
+	}
 	for _, path := range []string{"", "/history", "?view=full"} {
 		shown.WriteString(get(t, "http://"+strings.TrimPrefix(s.UI, "http://")+"/api/v1/namespaces/default/workflows/"+id+path))
 	}

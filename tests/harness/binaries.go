@@ -32,24 +32,16 @@ func Supervisor(t testing.TB) string {
 // Devserver returns the embedded server's path.
 func Devserver(t testing.TB) string { return must(t, devserverOnce) }
 
-// temporalOnce builds the temporal CLI, which takes minutes, when a test first needs it.
-var temporalOnce = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv("CLUSTERRUN_TEMPORAL"); path != "" {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	out, err := exec.Command("make", "-C", Root(), ".tools/temporal").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("make .tools/temporal: %w: %s", err, out)
-	}
-	return filepath.Join(Root(), ".tools", "temporal"), nil
-})
-
-// TemporalCLI returns the real temporal CLI's path.
+// TemporalCLI returns the real temporal CLI's path. It skips the test if the program is missing,
+// because building it takes minutes.
 func TemporalCLI(t testing.TB) string {
 	t.Helper()
-	return must(t, temporalOnce)
+	if path := os.Getenv("CLUSTERRUN_TEMPORAL"); path != "" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return tool(t, "temporal", "`make tools` builds it")
 }
 
 // tool returns the path to a program that only make builds. It skips the test if the program is
