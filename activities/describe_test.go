@@ -198,6 +198,8 @@ func TestCauses(t *testing.T) {
 		"out of time":                      {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonMaxRunTime}, want: spec.CauseTimeout},
 		"good, in the middle of a call":    {exit: supervisor.Exit{}, call: "closure 1 of f", want: spec.CauseOrigin},
 		"stopped in the middle of a call":  {exit: supervisor.Exit{Reason: supervisor.ReasonRestart}, call: "closure 1 of f", want: spec.CauseOperator},
+		"too much output":                  {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonLogQuota}, want: spec.CauseLogQuota},
+		"out of memory at its limit":       {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonOOM}, want: spec.CauseOOM},
 		"lost":                             {exit: supervisor.Exit{Code: -9, Lost: true}, want: spec.CauseHostLost},
 		"host worker shut down":            {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, want: spec.CauseHostLost},
 		"owner of the host worker is gone": {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, owned: true, want: spec.CauseOperator},

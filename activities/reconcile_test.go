@@ -310,6 +310,10 @@ func TestReachMaster(t *testing.T) {
 	assert.ErrorContains(t, err, "--advertise")
 	require.NoError(t, reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow)), "nobody is told of it")
 	require.NoError(t, reach(cluster("b", "nobody.invalid", spec.EnvTorch)), "it is this host")
+
+	c := newControl(t)
+	_, err = c.env.ExecuteActivity(c.host.Prepare, hostapi.PrepareInput{Cluster: *cluster("a", "nobody.invalid", spec.EnvTorch)})
+	require.ErrorContains(t, err, "host host-a cannot reach a")
 }
 
 // twoHosts is a cluster of two workers; the first is on this host.

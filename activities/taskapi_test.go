@@ -80,6 +80,9 @@ func TestServeTasksAgain(t *testing.T) {
 		}}}, nil
 	})
 	require.NoError(t, err)
+	assert.False(t, p.view("worker-0").Local)
+	p.Spec.Barriers = spec.BarriersLocal
+	assert.True(t, p.view("worker-0").Local)
 	path := must.Get(first.listen(p, workerKey("0"), 0, t.TempDir()))(t)
 	first.Close()
 
@@ -211,4 +214,24 @@ func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
 		kept = append(kept, c.Process)
 	}
 	assert.Equal(t, []int{0, 2, 3}, kept)
+}
+
+// A process's command has the bounds of the spec.
+func TestCommandHasTheBoundsOfTheSpec(t *testing.T) {
+	h := served(t, t.TempDir())
+	s := (&spec.RunSpec{
+		Command: []string{"true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}, Logs: spec.Logs{Quota: "1MiB", OnFull: spec.OnFullDrop},
+		Limits: spec.Limits{Memory: "64MiB"}, OnOOM: spec.OnOOMFail,
+	}).WithDefaults()
+	p := must.Get(h.plans.update(servedRun, func(*plan) (*plan, error) {
+		return &plan{Run: servedRun, Spec: s, Tasks: []string{"worker-0"}, Cluster: hostapi.Cluster{
+			Hosts: 1, Members: []hostapi.Member{{Type: "worker", Host: "host-a", Address: "127.0.0.1:1"}},
+		}}, nil
+	}))(t)
+	c := must.Get((&taskLease{Host: h, plan: p, key: workerKey("0")}).command(0))(t)
+	assert.EqualValues(t, 1<<20, c.LogQuota)
+	assert.True(t, c.LogDrop)
+	assert.True(t, c.OOMFails)
+	assert.EqualValues(t, 64<<20, c.Limits.Memory)
+	assert.Equal(t, supervisor.Stop{Signal: 15, Grace: 30 * time.Second}, c.Stop)
 }

@@ -167,9 +167,18 @@ func TestReadWhatIsNoFile(t *testing.T) {
 		_, err = ReadResult(path, 100)
 		assert.EqualError(t, err, "result file "+path+" is not a file")
 	}
+	// A link may lead to another user's file.
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(fileWith(t, `{"message": "the secret"}`), link))
+	_, err := ReadErrorFile(link)
+	assert.ErrorIs(t, err, syscall.ELOOP)
+	_, err = ReadResult(link, 100)
+	assert.ErrorIs(t, err, syscall.ELOOP)
+	_, err = openToRead(link)
+	assert.ErrorIs(t, err, syscall.ELOOP)
 	big := fileWith(t, "")
 	require.NoError(t, os.Truncate(big, 10<<30))
-	_, err := ReadErrorFile(big)
+	_, err = ReadErrorFile(big)
 	assert.EqualError(t, err, "error file "+big+" is too large: it has 10737418240 bytes; the limit is 1048576")
 }
 
