@@ -13,5 +13,5 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(settings.Exec()) // only returns on error
+	log.Fatal(settings.Exec(0)) // only returns on error
 }

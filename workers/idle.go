@@ -2,26 +2,107 @@ package workers
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervise"
+	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 )
 
-// stayForRuns keeps the host worker running while its queue has open runs without a host, since it
-// may be the only host that can continue them. If the server is unreachable, it assumes so.
-func (s *side) stayForRuns(ctx context.Context, c client.Client) {
-	look := time.NewTicker(supervise.IdleLook(s.IdleExit))
+// wantedFile is locked by each process that starts a state directory's host worker, stops it or
+// relies on it. Before an idle host worker exits, it writes its supervisor's process ID into the
+// file, so no process relies on it while it exits.
+const wantedFile = "wanted"
+
+const (
+	wantedEvery = 5 * time.Millisecond
+	// idleLooks is the number of looks per idle time.
+	idleLooks    = 20
+	idleLookMost = 10 * time.Second
+)
+
+// Want keeps an idle host worker running, and other processes from starting or stopping one, until
+// release is called. After that the host worker stays as long as after a run. If it is exiting,
+// Want waits until it is gone.
+func Want(ctx context.Context, stateDir string) (release func(), err error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Wait(ctx, filelock.Try, filepath.Join(stateDir, wantedFile), wantedEvery)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(lock.Name())
+	if pid, _ := strconv.Atoi(string(text)); err == nil && pid != 0 && pid == supervisor.Holder(stateDir) {
+		err = supervisor.RequestEnd(ctx, stateDir, pid)
+	}
+	if err = errors.Join(err, lock.Truncate(0)); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return func() {
+		_ = os.Chtimes(lock.Name(), time.Time{}, time.Now()) // at worst the host worker exits sooner
+		_ = lock.Close()
+	}, nil
+}
+
+// exitWhenIdle ends the host worker when it has been without runs for long enough.
+func (s *side) exitWhenIdle(ctx context.Context) {
+	look := time.NewTicker(max(10*time.Millisecond, min(s.IdleExit/idleLooks, idleLookMost)))
 	defer look.Stop()
-	for {
-		if n, err := s.openRuns(ctx, c); err != nil || n > 0 {
-			supervise.Stay(s.StateDir)
-		}
+	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.C:
 		}
+		if s.isNeeded(ctx) {
+			last = time.Now()
+			continue
+		}
+		if time.Since(last) < s.IdleExit {
+			continue
+		}
+		if err := s.exitUnlessWanted(ctx); err != nil && !errors.Is(err, filelock.ErrLocked) {
+			s.log.Warn("cannot tell whether runs still need this host worker; staying", zap.Error(err))
+		}
 	}
+}
+
+// isNeeded reports whether this host has runs, or its queue has open ones, which it may be the only
+// host to continue. If the server is unreachable, it assumes so.
+func (s *side) isNeeded(ctx context.Context) bool {
+	held, err := plans.Held(s.StateDir)
+	runs := int64(len(held))
+	if err == nil && runs == 0 && s.Role.servesWorkflows() {
+		runs, err = s.openRuns(ctx, s.client)
+	}
+	return err != nil || runs > 0
+}
+
+// exitUnlessWanted makes the supervisor exit unless a process relies on it, and then returns when
+// it has.
+func (s *side) exitUnlessWanted(ctx context.Context) error {
+	lock, err := filelock.Try(filepath.Join(s.StateDir, wantedFile))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	info, err := lock.Stat()
+	// A run may have been placed since the check.
+	if err != nil || time.Since(info.ModTime()) < s.IdleExit || s.isNeeded(ctx) {
+		return err
+	}
+	pid := supervisor.Holder(s.StateDir)
+	if err := os.WriteFile(lock.Name(), []byte(strconv.Itoa(pid)), 0o600); err != nil {
+		return err
+	}
+	s.log.Info("this host worker was idle for too long, and exits", zap.Duration("idle", s.IdleExit))
+	return supervisor.RequestEnd(ctx, s.StateDir, pid)
 }

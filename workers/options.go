@@ -24,7 +24,8 @@ type Options struct {
 	// Owned reports whether the runs on these queues end with the process that started this worker,
 	// as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
-	// Slots is the maximum number of tasks on this host. 0 means no limit.
+	// Slots is the maximum number of tasks on this host. 0 means no limit, and a negative number one
+	// for each processor of the side.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
 	// Slots on this host; see [fleet.Host].
@@ -83,7 +84,7 @@ type Options struct {
 	// LongestGrace limits the processes' graces when the host worker is asked to exit. The default
 	// is [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit limits the host worker's time without a run; see [supervise.Want]. 0 means that it
+	// IdleExit limits the host worker's time without a run; see [Want]. 0 means that it
 	// does not exit.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.

@@ -45,14 +45,14 @@ func (s *side) startWorkers() (polling, error) {
 // workers returns the workers for the queues.
 func (s *side) workers() (all polling) {
 	if spec.IsLocalQueue(s.Queue) {
-		w := worker.New(s.client, s.Queue, s.localOptions())
+		w := s.worker(s.Queue, s.localOptions())
 		s.registerWorkflows(w)
 		s.registerChecks(w)
 		s.registerTasks(w)
 		return polling{w}
 	}
 	if s.Role.servesWorkflows() {
-		w := worker.New(s.client, s.Queue, s.workflowOptions())
+		w := s.worker(s.Queue, s.workflowOptions())
 		s.registerWorkflows(w)
 		all = append(all, w)
 	}
@@ -60,6 +60,12 @@ func (s *side) workers() (all polling) {
 		all = append(all, s.taskWorkers()...)
 	}
 	return all
+}
+
+// worker returns a queue's worker. Sides with the same client have different identities.
+func (s *side) worker(queue string, o worker.Options) worker.Worker {
+	o.Identity = s.identity
+	return worker.New(s.client, queue, o)
 }
 
 func (s *side) registerWorkflows(w worker.Worker) {
@@ -81,7 +87,7 @@ func (s *side) taskWorkers() (all polling) {
 		anywhere = append(anywhere, spec.HostQueue(s.Queue, s.Host))
 	}
 	for _, queue := range anywhere {
-		w := worker.New(s.client, queue, reserveOptions())
+		w := s.worker(queue, reserveOptions())
 		if s.member == nil {
 			w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
 		}
@@ -89,7 +95,7 @@ func (s *side) taskWorkers() (all polling) {
 		s.registerChecks(w)
 		all = append(all, w)
 	}
-	tasks := worker.New(s.client, spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
+	tasks := s.worker(spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()), s.taskOptions())
 	s.registerTasks(tasks)
 	return append(all, tasks)
 }

@@ -22,9 +22,8 @@ type Connection struct {
 	// HookDir is as in [activities.Config].
 	HookDir string
 
-	asked    *askedTimes
-	known    *server.Known
-	identity string
+	asked *askedTimes
+	known *server.Known
 }
 
 // Dial connects to the server.
@@ -42,16 +41,16 @@ func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, 
 		c.Close()
 		return nil, err
 	}
-	return &Connection{Client: c, asked: asked, known: known, identity: o.Identity}, nil
+	return &Connection{Client: c, asked: asked, known: known}, nil
 }
 
-// Supervised is a command's supervisor, as seen by its side.
+// Supervised is a supervisor that a command has started, as seen by its side.
 type Supervised struct {
 	Options
 	// Conn is the socket to it, and PID its process ID.
 	Conn net.Conn
 	PID  int
-	// Environ is the command's environment.
+	// Environ is the supervisor's environment.
 	Environ []string
 	// Log is the side's log file.
 	Log string
@@ -79,7 +78,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 		return nil, err
 	}
 	v := &Served{ended: make(chan struct{}), endLog: end, side: &side{
-		Options: o, log: log, environ: s.Environ, process: s.PID, hookDir: c.HookDir, asked: c.asked, known: c.known, identity: c.identity,
+		Options: o, log: log, environ: s.Environ, process: s.PID, hookDir: c.HookDir, asked: c.asked, known: c.known, identity: identity(o.Host, o.Instance),
 		supervisor: supervisor.NewOwnersClient(s.Conn, s.PID, o.StateDir, o.Instance),
 	}}
 	v.ctx, v.leave = context.WithCancel(context.Background())
@@ -99,6 +98,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 func (v *Served) attend() {
 	defer close(v.ended)
 	defer v.endLog()
+	defer v.leave()
 	if err := v.side.attend(v.ctx, v.running.stop); err != nil {
 		v.side.log.Warn("the Temporal client has exited", zap.Error(err))
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,7 +83,7 @@ type side struct {
 	client     client.Client
 	asked      *askedTimes
 	known      *server.Known
-	identity   string                // of this process on the server
+	identity   string                // of this side on the server
 	environ    []string              // that processes inherit; nil for os.Environ()
 	hookDir    string                // see [activities.Config]
 	process    int                   // with the limits that they inherit; 0 for this process
@@ -109,11 +110,6 @@ func (s *side) run(ctx context.Context) error {
 	}
 	defer s.server.Close()
 	defer s.shut()
-	if s.Home != nil {
-		go s.Home.Keep(ctx, func(err error) {
-			s.log.Warn("the embedded Temporal server cannot be started; trying again", zap.Error(err))
-		})
-	}
 	c, err := s.dial(ctx)
 	if ctx.Err() != nil {
 		s.log.Info("stopped")
@@ -132,6 +128,14 @@ func (s *side) run(ctx context.Context) error {
 // prepare prepares everything that does not need a server. It starts serving tasks' requests, since
 // most of them do not need a server either.
 func (s *side) prepare(ctx context.Context) (err error) {
+	if s.Home != nil {
+		go s.Home.Keep(ctx, func(err error) {
+			s.log.Warn("the embedded Temporal server cannot be started; trying again", zap.Error(err))
+		})
+	}
+	if s.Slots < 0 {
+		s.Slots = runtime.GOMAXPROCS(0)
+	}
 	s.server = server.New(s.known)
 	s.Advertise = s.advertised(ctx)
 	s.rounds, s.queues = server.NewBarriers(s.server, s.Queue), server.NewQueues(s.server, s.Queue)
@@ -210,8 +214,8 @@ func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 	if s.metrics != nil && s.Role.servesWorkflows() {
 		go s.countRuns(ctx, c)
 	}
-	if s.IdleExit > 0 && s.Role.servesWorkflows() {
-		go s.stayForRuns(ctx, c)
+	if s.IdleExit > 0 {
+		go s.exitWhenIdle(ctx)
 	}
 	s.server.Connect(c)
 	running, err := s.startWorkers()

@@ -34,7 +34,7 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 	return supervise.Settings{
 		StateDir: o.StateDir, Instance: o.Instance, Volatile: o.Owned,
 		Side: []string{"side"}, SideEnv: []string{optionsVar + "=" + string(options)},
-		OrphanGrace: o.OrphanGrace, LongestGrace: o.LongestGrace, IdleExit: o.IdleExit, Debug: o.Debug,
+		OrphanGrace: o.OrphanGrace, LongestGrace: o.LongestGrace, Debug: o.Debug,
 	}, nil
 }
 

@@ -3,7 +3,6 @@ package supervise
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/build"
 	"github.com/clusterrun/clusterrun/activities/system/heap"
 	"github.com/clusterrun/clusterrun/activities/system/lossylog"
@@ -70,19 +68,18 @@ func run(text string) error {
 		},
 		OrphanGrace: s.OrphanGrace, LongestGrace: s.LongestGrace,
 		Log:     log,
+		Serving: s.serving(log),
 		Ignored: supervisor.Ignored(), // before anybody listens
 	}
 	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if v := s.Service; v != nil {
-		c.Serving = v.serving(log)
-		defer v.forget()
 		c.Upgrade = &supervisor.Upgrade{Path: v.Program, Version: v.Version}
 		// With a terminal, SIGHUP comes from the terminal or its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]
 		}
 	}
-	ctx, end, stop := c.ObeySignals(context.Background(), ends, upgrades)
+	ctx, stop := c.ObeySignals(context.Background(), ends, upgrades)
 	defer stop()
 	var err error
 	if c.State, err = supervisor.OpenStateWith(s.StateDir, supervisor.StateOptions{Instance: s.Instance, Volatile: s.Volatile}); err != nil {
@@ -91,9 +88,6 @@ func run(text string) error {
 	defer c.State.Close()
 	if s.Service != nil {
 		context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
-	}
-	if s.IdleExit > 0 {
-		go s.endWhenIdle(ctx, log, end)
 	}
 	go heap.Return(ctx)
 	return supervisor.Run(ctx, c)
@@ -117,30 +111,19 @@ func newLogger(out io.Writer, debug bool) *slog.Logger {
 }
 
 // serving returns the function to call each time a side serves.
-func (v *Service) serving(log *slog.Logger) func() {
+func (s Settings) serving(log *slog.Logger) func() {
+	ready := inherited(s.Files.Ready)
 	note := sync.OnceFunc(func() {
-		var errs []error
-		if v.Record != "" {
-			errs = append(errs, atomicfile.Write(v.Record, []byte(v.Text), 0o600))
-		}
-		if ready := inherited(v.Ready); ready != nil {
-			_, err := ready.WriteString(v.Text)
-			errs = append(errs, err, ready.Close())
-		}
-		if err := errors.Join(errs...); err != nil {
-			log.Error("The command that waits for this host worker cannot be notified.", "error", err)
-		}
+		_, _ = ready.WriteString("ready")
+		_ = ready.Close()
 	})
 	return func() {
-		tellService(log, serviceReady)
-		note()
-	}
-}
-
-// forget removes the record of this process.
-func (v *Service) forget() {
-	if text, err := os.ReadFile(v.Record); err == nil && string(text) == v.Text {
-		_ = os.Remove(v.Record) // at worst it counts as killed
+		if s.Service != nil {
+			tellService(log, serviceReady)
+		}
+		if ready != nil {
+			note()
+		}
 	}
 }
 

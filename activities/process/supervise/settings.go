@@ -38,8 +38,6 @@ type Settings struct {
 	// OrphanGrace and LongestGrace are as in [supervisor.Config].
 	OrphanGrace  time.Duration `json:"orphan_grace,omitempty"`
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is how long the supervisor stays without a run; see [Want]. 0 means forever.
-	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Service is set for an independent host worker, which runs until a signal.
 	Service *Service `json:"service,omitempty"`
 	// Debug logs more.
@@ -52,16 +50,11 @@ type Settings struct {
 	Starter string `json:"starter"`
 }
 
-// Service is a host worker that runs as a service or in the background.
+// Service is a host worker that runs as a service.
 type Service struct {
 	// Program is the program file that an upgrade makes the side. Version is the current version.
 	Program string `json:"program"`
 	Version string `json:"version"`
-	// Record is a file that contains Text while its queues are served. Ready numbers a file that
-	// receives Text once they are. Both are optional.
-	Record string `json:"record,omitempty"`
-	Text   string `json:"text,omitempty"`
-	Ready  int    `json:"ready,omitempty"`
 }
 
 // Files can be inherited by a supervisor. Each may be nil.
@@ -69,6 +62,8 @@ type Files struct {
 	// Lifeline is a pipe that closes when the owner is gone. Side is a socket to a side in another
 	// process, Link one to the owner. Without Side the supervisor starts a side.
 	Lifeline, Side, Link *os.File
+	// Ready is a pipe that is written to when a side first serves.
+	Ready *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [supervisor.Owner].
 	Stdin, Stdout, Stderr *os.File
 }
@@ -78,6 +73,7 @@ type descriptors struct {
 	Lifeline int `json:"lifeline,omitempty"`
 	Side     int `json:"side,omitempty"`
 	Link     int `json:"link,omitempty"`
+	Ready    int `json:"ready,omitempty"`
 	Stdin    int `json:"stdin,omitempty"`
 	Stdout   int `json:"stdout,omitempty"`
 	Stderr   int `json:"stderr,omitempty"`
@@ -127,6 +123,7 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 		{f.Lifeline, &s.Files.Lifeline},
 		{f.Side, &s.Files.Side},
 		{f.Link, &s.Files.Link},
+		{f.Ready, &s.Files.Ready},
 		{f.Stdin, &s.Files.Stdin},
 		{f.Stdout, &s.Files.Stdout},
 		{f.Stderr, &s.Files.Stderr},
@@ -145,15 +142,16 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 	return cmd, own, nil
 }
 
-// Exec turns this process into the supervisor. It returns only on failure.
-func (s Settings) Exec() error {
+// Exec turns this process into the supervisor. ready is the descriptor of the Ready of [Files], or 0.
+// Exec returns only on failure.
+func (s Settings) Exec(ready int) error {
 	path, own, err := s.prepare()
 	if err != nil {
 		return err
 	}
 	defer own.Close()
-	s.Files = descriptors{Program: int(own.Fd())}
-	for _, fd := range []int{s.Files.Program, s.Service.Ready} {
+	s.Files = descriptors{Program: int(own.Fd()), Ready: ready}
+	for _, fd := range []int{s.Files.Program, s.Files.Ready} {
 		if fd == 0 {
 			continue
 		}

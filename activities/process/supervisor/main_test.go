@@ -109,7 +109,7 @@ func supervisorMain(text string) int {
 	if r.LateKills {
 		k.killLate()
 	}
-	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, nil)
+	ctx, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, nil)
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	err = runWith(ctx, cfg, k)
 	stop()

@@ -22,9 +22,9 @@ const (
 // requests one. ObeySignals always listens for [SignalEnd], and with an Upgrade for
 // [SignalUpgrade].
 //
-// end cancels the context like a signal. Call stop when the supervisor has exited.
-func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end func(), stop func()) {
-	ctx, end = context.WithCancel(ctx)
+// Call stop when the supervisor has exited.
+func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, stop func()) {
+	ctx, end := context.WithCancel(ctx)
 	ends = slices.DeleteFunc(slices.Clone(ends), signal.Ignored)
 	those := append(slices.Clone(ends), SignalEnd)
 	signals, requests, killNow := make(chan os.Signal, 16), make(chan struct{}, 1), make(chan struct{})
@@ -55,7 +55,7 @@ func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_
 			}
 		}
 	}()
-	return ctx, end, func() {
+	return ctx, func() {
 		signal.Stop(signals) // nothing is sent after this
 		close(signals)
 		<-stopped

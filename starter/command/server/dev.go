@@ -136,7 +136,7 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	if err := worker.StopOnDemand(ctx, d.App); err != nil {
+	if err := worker.MakeWay(ctx, d.App); err != nil {
 		return err
 	}
 	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(worker.ServerMetricsFlag, d.serverMetrics)); err != nil {

@@ -64,67 +64,53 @@ func (b *Detached) Tell(text string) error {
 	return nil
 }
 
-// daemon is one of our commands that runs in the background.
-type daemon struct {
-	name string // for messages, and of its log
-	args []string
-	// start executes it.
-	start func(*exec.Cmd) error
-}
+// daemon starts a program in a new session. The program writes to ready when it is ready.
+type daemon func(log, ready *os.File) (*exec.Cmd, error)
 
-// asService starts a command like a service, because no user asked for it. It runs in the home
-// directory, without anything from this shell that later commands do not share.
-func asService(cmd *exec.Cmd) error {
-	cmd.Dir = "/"
-	if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
-		cmd.Dir = home
+// itself starts this program with everything inherited from its caller except open files.
+func itself(args []string) daemon {
+	return func(log, ready *os.File) (*exec.Cmd, error) {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find our own executable: %w", err)
+		}
+		if err := detach.Seal(); err != nil {
+			return nil, err
+		}
+		cmd := exec.Command(self, append(args, fmt.Sprintf("--%s=%d", readyFlag, cli.FirstFD))...)
+		cmd.Stdout, cmd.Stderr = log, log
+		cmd.ExtraFiles = []*os.File{ready}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		return cmd, cmd.Start()
 	}
-	cmd.Env = detach.Environ(os.Environ())
-	return detach.Start(cmd)
 }
 
-// asAsked starts a command with everything inherited from its caller except open files.
-func asAsked(cmd *exec.Cmd) error {
-	if err := detach.Seal(); err != nil {
-		return err
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd.Start()
-}
-
-// startDaemon starts the command in a new session, and returns what it passes to [Detached.Tell]
-// when it is ready.
-func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
+// startDaemon starts a program in the background, and returns its process ID and what it writes when
+// it is ready. Its name is for messages, and of its log.
+func startDaemon(ctx context.Context, a *cli.App, name string, start daemon) (pid int, text []byte, err error) {
 	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return 0, nil, fmt.Errorf("state directory: %w", err)
 	}
-	self, err := os.Executable()
+	log, before, err := detach.OpenLog(daemonLog(a, name), maxDaemonLog)
 	if err != nil {
-		return nil, fmt.Errorf("find our own executable: %w", err)
-	}
-	log, before, err := detach.OpenLog(daemonLog(a, d.name), maxDaemonLog)
-	if err != nil {
-		return nil, fmt.Errorf("log of %s: %w", d.name, err)
+		return 0, nil, fmt.Errorf("log of %s: %w", name, err)
 	}
 	defer log.Close()
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer ours.Close()
 	ctx, stop := cli.EndedBy(ctx)
 	defer stop()
-	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, cli.FirstFD))...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{theirs}
-	err = d.start(cmd)
+	cmd, err := start(log, theirs)
 	theirs.Close()
 	if err != nil {
-		return nil, fmt.Errorf("start %s in the background: %w", d.name, err)
+		return 0, nil, fmt.Errorf("start %s in the background: %w", name, err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
 	if text, _ := io.ReadAll(ours); len(text) > 0 {
-		return text, nil
+		return cmd.Process.Pid, text, nil
 	}
 	_ = cmd.Wait()
 	said, _ := io.ReadAll(io.NewSectionReader(log, before, 1<<20))
@@ -133,7 +119,7 @@ func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 	if code <= 0 {
 		code = exitcode.Machinery
 	}
-	return nil, &cli.ExitError{Code: code, Cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, d.name, cmd.ProcessState, log.Name())}
+	return 0, nil, &cli.ExitError{Code: code, Cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, name, cmd.ProcessState, log.Name())}
 }
 
 func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.StateDir, name+".log") }
@@ -158,7 +144,7 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 		_, err := io.WriteString(a.Out, DevText(cli.DevLink(a.Global.StateDir), address, a.LogsDir(), DevEnd))
 		return err
 	}
-	text, err := startDaemon(ctx, a, daemon{name: "dev", args: a.Args, start: asAsked})
+	_, text, err := startDaemon(ctx, a, "dev", itself(a.Args))
 	if err != nil {
 		return err
 	}

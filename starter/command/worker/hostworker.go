@@ -50,29 +50,37 @@ func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, s
 		return nil, err
 	}
 	return newHostWorker(o, std, func(w *HostWorker) error {
-		toSide, theirs, err := supervisor.SocketPair()
-		if err != nil {
-			return err
-		}
-		defer toSide.Close()
-		defer theirs.Close()
 		ours, link, err := supervisor.SocketPair()
 		if err != nil {
 			return err
 		}
 		defer link.Close()
-		w.Supervisor = supervisor.NewClient(ours)
-		if err := w.Start(theirs, link); err != nil {
-			return err
-		}
-		socket, err := toSide.(*net.UnixConn).File()
-		if err != nil {
-			return err
-		}
-		w.HomeWorker = side
-		side.Serve(workers.Supervised{Options: o, PID: w.cmd.Process.Pid, Environ: os.Environ(), Log: w.log()}, socket)
-		return nil
+		w.Supervisor, w.HomeWorker = supervisor.NewClient(ours), side
+		return serve(side, workers.Supervised{Options: o, Environ: os.Environ(), Log: w.log()}, func(socket *os.File) (int, error) {
+			if err := w.Start(socket, link); err != nil {
+				return 0, err
+			}
+			return w.cmd.Process.Pid, nil
+		})
 	})
+}
+
+// serve makes the home worker the side of a supervisor, which start starts with a socket.
+func serve(side *homeworker.Link, s workers.Supervised, start func(socket *os.File) (pid int, err error)) error {
+	toSide, theirs, err := supervisor.SocketPair()
+	if err != nil {
+		return err
+	}
+	defer toSide.Close()
+	defer theirs.Close()
+	if s.PID, err = start(theirs); err != nil {
+		return err
+	}
+	socket, err := toSide.(*net.UnixConn).File()
+	if err == nil {
+		side.Serve(s, socket)
+	}
+	return err
 }
 
 func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker) error) (*HostWorker, error) {

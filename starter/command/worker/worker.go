@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/system/detach"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
@@ -20,7 +19,6 @@ func Worker(a *cli.App) *cobra.Command {
 		f          workerFlags
 		background Detached
 		idleExit   time.Duration
-		onDemand   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "worker [flags]",
@@ -37,7 +35,7 @@ func Worker(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.IdleExit, o.Oversubscribe = idleExit, onDemand
+			o.IdleExit = idleExit
 			if o.Policy != "" && os.Geteuid() == 0 {
 				// Users must be able to reach their own files in it.
 				if err := os.MkdirAll(a.Global.StateDir, 0o711); err != nil {
@@ -45,20 +43,15 @@ func Worker(a *cli.App) *cobra.Command {
 				}
 			}
 			if background.Parent() {
-				return detachWorker(ctx, a)
+				return detachWorker(ctx, a, o.Queue)
 			}
 			background.CloseOnExec()
-			if onDemand {
-				detach.RaiseLimits(0)
-			}
-			return serve(ctx, a, o, &background, onDemand)
+			return become(ctx, a, o, &background)
 		},
 	}
 	cmd.AddCommand(workerUnitCommand(a), workerStopCommand(a), workerUpgradeCommand(a))
 	background.Register(cmd, "runs are served")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
-	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")
-	_ = cmd.Flags().MarkHidden(onDemandFlag)
 	f.register(cmd)
 	return cmd
 }
@@ -82,16 +75,13 @@ func listenAddress(given string, s cli.Server) (string, error) {
 	return given, nil
 }
 
-// onDemandFlag marks a worker that a user did not start by hand.
-const onDemandFlag = "on-demand"
-
-// serve turns this process into a host worker's supervisor.
-func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDemand bool) error {
+// become turns this process into a host worker's supervisor.
+func become(ctx context.Context, a *cli.App, o workers.Options, b *Detached) error {
 	// The reader of our messages must not delay tasks or the exit.
 	a.Printer.SetAside()
 	defer a.Printer.Hurry()
 	if !b.child() {
-		if err := StopOnDemand(ctx, a); err != nil {
+		if err := MakeWay(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -144,9 +134,6 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	ends := "Ctrl-C"
 	if b.child() {
 		ends = "`clusterrun worker stop`"
-		if err := b.record(a, &settings, o.Queue, onDemand); err != nil {
-			return err
-		}
 	}
 	a.Say("%s for the queue %s of %s; %s ends it", what, o.Queue, s, ends)
 	a.Printer.Hurry()
@@ -154,5 +141,5 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	if ctx.Err() != nil {
 		return nil // an earlier signal
 	}
-	return settings.Exec()
+	return settings.Exec(b.ready)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/process/plans"
-	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
 )
 
 // workerStopBound limits how long a host worker without processes takes to report their exits,
@@ -41,11 +41,11 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	// The lock keeps submit from counting on this host worker.
 	wanting, cancel := context.WithTimeout(ctx, workerStopBound)
 	defer cancel()
-	wanted, err := supervise.Want(wanting, dir)
+	release, err := workers.Want(wanting, dir)
 	if err != nil {
 		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
 	}
-	defer wanted.Close()
+	defer release()
 	if pid = supervisor.Holder(dir); pid == 0 {
 		return nil // it was about to exit
 	}

@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/detach"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/homeworker"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// submitIdle is how long the host worker that submit started stays without runs.
+	submitIdle = 10 * time.Minute
+	// submitStart limits its start.
+	submitStart = time.Minute
+	// serviceUmask is the umask of a service.
+	serviceUmask = 0o022
+)
+
+// WantWorker starts a host worker for submitted runs if no host worker serves the default queue of
+// our own server. Its side is the home's host worker.
+func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
+	if !s.Embedded || queue != "" && queue != spec.TaskQueue || supervisor.InTask() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, submitStart)
+	defer cancel()
+	if pid, err := ensureWorker(ctx, a, c, s); err != nil {
+		a.Say("no host worker could be started in the background: %s", err)
+	} else if pid != 0 {
+		a.Say("started a host worker in the background (process %d); it ends after %s without runs, or by `clusterrun worker stop`", pid, strings.TrimSuffix(cli.Roughly(submitIdle), "0s"))
+		sayEndsWith(a)
+	}
+}
+
+// ensureWorker returns the process ID of the host worker that it started, or 0.
+func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (pid int, err error) {
+	dir := a.WorkerDir()
+	// This waits for other commands that are starting one, and for one that is about to exit.
+	release, err := workers.Want(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	dev, err := filelock.IsHeld(filepath.Join(a.Global.StateDir, cli.DevLock))
+	if err != nil || dev || supervisor.Holder(dir) != 0 {
+		return 0, err
+	}
+	o, err := submitOptions(a, s)
+	if err == nil {
+		err = cmp.Or(o.CheckSockets(), o.CheckName(ctx, c))
+	}
+	switch {
+	case starter.IsError[*workers.NamesakeError](err): // another state directory's host worker
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	cli.EndAbandoned(ctx, a, c, s)()
+	pid, _, err = startDaemon(ctx, a, workerDaemon, func(log, ready *os.File) (*exec.Cmd, error) { return startAtHome(ctx, a, o, log, ready) })
+	if err == nil {
+		err = os.WriteFile(submittedFile(dir), []byte(strconv.Itoa(pid)), 0o600)
+	}
+	return pid, err
+}
+
+// submittedFile returns the file with the process ID of the host worker that submit started.
+func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
+
+// submitOptions returns the options of the host worker for submitted runs. It serves several shells,
+// so it depends on none of them.
+func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
+	home, dir := a.Home(), a.WorkerDir()
+	checks, err := hostcheck.ParseAll(nil)
+	return workers.Options{
+		StateDir: dir, Instance: cmp.Or(supervisor.InstanceIn(dir), supervisor.NewInstance()), Queue: spec.TaskQueue,
+		Slots: -1, Oversubscribe: true, LogRoot: a.LogsDir(), Retention: &retention.Policy{Home: a.Global.StateDir, For: retention.DefaultFor},
+		Checks: checks, CheckEvery: hostcheck.DefaultEvery, CheckTimeout: hostcheck.DefaultTimeout,
+		Server: s.Options, Home: &home, IdleExit: submitIdle, Debug: a.Debug(),
+	}, err
+}
+
+// startAtHome starts a supervisor like a service, in the home directory, with the home's host worker
+// as its side.
+func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready *os.File) (cmd *exec.Cmd, err error) {
+	home := homeworker.Of(a.Global.StateDir, o.Server)
+	home.Umask = serviceUmask
+	side, err := home.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := workers.Supervisor(o)
+	if err != nil {
+		return nil, err
+	}
+	served := workers.Supervised{Options: o, Environ: detach.Environ(os.Environ()), Log: log.Name()}
+	err = serve(side, served, func(socket *os.File) (int, error) {
+		var own *os.File
+		if cmd, own, err = settings.Command(supervise.Files{Side: socket, Ready: ready}); err != nil {
+			return 0, err
+		}
+		defer own.Close()
+		cmd.Dir = "/"
+		if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
+			cmd.Dir = home
+		}
+		cmd.Env, cmd.Stdout, cmd.Stderr = detach.Environ(cmd.Env), log, log
+		if err := detach.Start(cmd); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	return cmd, err
+}
