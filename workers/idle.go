@@ -100,6 +100,9 @@ func (s *side) exitUnlessWanted(ctx context.Context) error {
 		return err
 	}
 	pid := supervisor.Holder(s.StateDir)
+	if pid == 0 {
+		return nil // it exits already
+	}
 	if err := os.WriteFile(lock.Name(), []byte(strconv.Itoa(pid)), 0o600); err != nil {
 		return err
 	}

@@ -1,14 +1,15 @@
 // Package homeworker implements the host worker of a user's home: one background process, connected
-// to the server, which is the Temporal-facing side of every supervisor that this user's commands
-// start on this machine. Commands find it at a Unix socket, or start it.
+// to the server, which is the Temporal-facing side of every supervisor that this user's run,
+// torchrun and submit start on this machine. Commands find it at a Unix socket, or start it.
 //
 //	command ──► home worker ──► server
 //	   │            │ socket that the command passes
 //	   └─► supervisor ◄┘ ──► processes
 //
 // The command is its supervisor's parent, so processes have the command's environment, limits,
-// control group and terminal, and are stopped with it. The home worker talks to Temporal, is warm,
-// and does not start processes.
+// control group and terminal, and are stopped with it. The supervisor of submitted runs is started
+// like a service, and outlives the command and the home worker. The home worker talks to Temporal,
+// is warm, and does not start processes.
 //
 // # Ownership
 //
@@ -20,12 +21,12 @@
 //
 // # Failures
 //
-//   - If the command dies, its supervisor notices, stops the processes and notifies the home worker,
+//   - If the command of a run dies, its supervisor notices, stops the processes and notifies the home worker,
 //     which cancels the run and waits for it to finish.
 //   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
 //     command itself asks the server to start the run or to report its end.
 //   - If the home worker freezes, it does not send the greeting, and a command starts a replacement.
 //     If it is continued, it notices the replacement, and exits after its last run.
 //
-// It exits when no command has used it for a while, and when the state directory is removed.
+// It exits when it has served no command or supervisor for a while, and when the state directory is removed.
 package homeworker

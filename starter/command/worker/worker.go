@@ -80,14 +80,14 @@ func become(ctx context.Context, a *cli.App, o workers.Options, b *Detached) err
 	// The reader of our messages must not delay tasks or the exit.
 	a.Printer.SetAside()
 	defer a.Printer.Hurry()
+	s, err := a.BringUp(ctx)
+	if err != nil {
+		return err
+	}
 	if !b.child() {
 		if err := MakeWay(ctx, a); err != nil {
 			return err
 		}
-	}
-	s, err := a.BringUp(ctx)
-	if err != nil {
-		return err
 	}
 	if o.Role != workers.RoleController {
 		if err := o.CheckSockets(); err != nil {

@@ -37,7 +37,7 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	case errors.Is(err, supervisor.ErrNoSupervisor):
 		return fmt.Errorf("no host worker uses %s; start one with `clusterrun worker`, or name its --state-dir", a.WorkerDir())
 	case errors.Is(err, supervisor.ErrNotUpgradable):
-		return fmt.Errorf("the host worker with pid %d is of a version that cannot be upgraded in place; end it, which stops its tasks, and start it again", before.PID)
+		return fmt.Errorf("the host worker with pid %d cannot be upgraded in place, because submit started it or its version is too old; end it, which stops its tasks, and start it again", before.PID)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
 	case err != nil:
