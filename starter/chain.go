@@ -59,17 +59,6 @@ func (c *chain) remember(execution string) {
 	c.latestID = execution
 }
 
-// Queue returns the run's task queue and whether the run is open. Unlike [Run.Status], it asks
-// only the server.
-func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
-	d, err := r.describe(ctx)
-	if err != nil {
-		return "", false, r.requestError(err)
-	}
-	info := d.GetWorkflowExecutionInfo()
-	return info.GetTaskQueue(), info.GetCloseTime() == nil, nil
-}
-
 // latest returns the latest known execution.
 func (c *chain) latest() string {
 	c.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -60,21 +59,6 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	}
 	in, err = closure.NewQueueInput(s, run, os.Getenv)
 	return info.GetTaskQueue(), in, true, err
-}
-
-// terminateClosures terminates the closure queue, if any, of a terminated run that has lost its
-// host workers for good, because no worker is left to close the queue in order.
-func (r *Run) terminateClosures(ctx context.Context, reason string) error {
-	d, err := r.describe(ctx)
-	if err != nil {
-		return r.requestError(err)
-	}
-	run := r.firstOf(d.GetWorkflowExecutionInfo())
-	err = r.client.TerminateWorkflow(ctx, closure.QueueID(run.WorkflowID, run.RunID), "", reason)
-	if servererror.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // spec returns the run's spec, which is in the first event of each execution's history.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
@@ -51,20 +50,4 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 		return ids[0], nil
 	}
 	return "", &AmbiguousError{beginning, ids}
-}
-
-// Hint returns a run ID similar to one that the server does not know, or "".
-func Hint(ctx context.Context, c client.Client, unknown string) string {
-	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
-	if err != nil {
-		return ""
-	}
-	var ids []string
-	for _, e := range r.GetExecutions() {
-		ids = append(ids, e.GetExecution().GetWorkflowId())
-	}
-	if near := spec.Nearest(unknown, ids); near != "" {
-		return fmt.Sprintf("did you mean %s?", near)
-	}
-	return ""
 }

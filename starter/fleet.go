@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Fleet is a queue's hosts and the runs that are waiting for capacity on them.
@@ -66,22 +66,16 @@ func (f *Fleet) Uncordon(ctx context.Context, host string) error {
 	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})
 }
 
-// Terminate ends a fleet that has lost its hosts.
-func (f *Fleet) Terminate(ctx context.Context, reason string) error {
-	err := f.client.TerminateWorkflow(ctx, spec.FleetID(f.Queue), "", reason)
-	if isNotFound(err) {
-		return nil
-	}
-	return err
-}
+// queryPause is the pause between two queries to a fleet.
+const queryPause = 100 * time.Millisecond
 
 func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) (A, error) {
 	var answer A
 	var out *client.QueryWorkflowWithOptionsResponse
 	var err error
 	// A busy server gives up before this client does.
-	for until := time.Now().Add(queryTries * queryTimeout); ; {
-		trying, cancel := context.WithTimeout(ctx, queryTimeout)
+	for until := time.Now().Add(temporalapi.QueryTries * temporalapi.QueryTimeout); ; {
+		trying, cancel := context.WithTimeout(ctx, temporalapi.QueryTimeout)
 		out, err = f.client.QueryWorkflowWithOptions(trying, &client.QueryWorkflowWithOptionsRequest{
 			WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
 			// A terminated fleet would answer with stale facts.
@@ -145,14 +139,4 @@ func (f *Fleet) requestError(err error) error {
 	default:
 		return fmt.Errorf("queue %s: %w", f.Queue, err)
 	}
-}
-
-// Likely returns the names of the hosts that would get a spec's tasks now, or nil if they do not
-// fit.
-func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
-	plan, err := f.Plan(ctx, s)
-	if err != nil {
-		return nil // the caller's later steps report the error
-	}
-	return list.Of(plan.Places, func(p fleet.Place) string { return p.Host })
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -135,7 +136,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summar
 	for {
 		r, err := c.ListWorkflow(ctx, request)
 		if unknown := runs.RefusedAttribute(err); unknown != "" {
-			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, RegisterAttributes())
+			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, spec.RegisterAttributes())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
@@ -219,19 +220,19 @@ func (o ListOptions) query(open bool) string {
 		if prefix != o.Name {
 			is = "STARTS_WITH"
 		}
-		query += fmt.Sprintf(" AND (WorkflowId %s %s OR %s %s %s)", is, quoted(prefix), spec.AttributeName, is, quoted(prefix))
+		query += fmt.Sprintf(" AND (WorkflowId %s %s OR %s %s %s)", is, temporalapi.Quoted(prefix), spec.AttributeName, is, temporalapi.Quoted(prefix))
 	}
 	if prefix := literalPrefix(o.id); prefix != "" {
-		query += " AND WorkflowId STARTS_WITH " + quoted(prefix)
+		query += " AND WorkflowId STARTS_WITH " + temporalapi.Quoted(prefix)
 	}
 	if o.Owner != "" {
-		query += fmt.Sprintf(" AND %s = %s", spec.AttributeOwner, quoted(o.Owner))
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeOwner, temporalapi.Quoted(o.Owner))
 	}
 	if o.Host != "" {
-		query += fmt.Sprintf(" AND %s = %s", spec.AttributeHost, quoted(o.Host))
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeHost, temporalapi.Quoted(o.Host))
 	}
 	if o.Cause != "" {
-		query += fmt.Sprintf(" AND %s = %s", spec.AttributeCause, quoted(o.Cause))
+		query += fmt.Sprintf(" AND %s = %s", spec.AttributeCause, temporalapi.Quoted(o.Cause))
 	}
 	return query
 }
@@ -242,11 +243,6 @@ func literalPrefix(pattern string) string {
 		return pattern[:i]
 	}
 	return pattern
-}
-
-// quoted returns s as a literal for the server's query language.
-func quoted(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
 
 // match reports whether a run matches the options that a query cannot express.

@@ -1,8 +1,12 @@
 package starter
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 
@@ -43,4 +47,23 @@ func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
 	case !placing:
 		s.State = outcome.StateRunning
 	}
+}
+
+// Summary returns what the server itself records about the run, without asking a worker.
+// ExecutionID is the first execution. A failed run's verdict is empty.
+func (r *Run) Summary(ctx context.Context) (Summary, error) {
+	d, err := r.describe(ctx)
+	switch {
+	case isNotFound(err):
+		return Summary{}, &NotFoundError{RunID: r.ID}
+	case err != nil:
+		return Summary{}, fmt.Errorf("describe run %s: %w", r.ID, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	s := summarise(info)
+	s.ExecutionID = r.firstOf(info).RunID
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		s.Verdict = spec.VerdictCancelled
+	}
+	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 )
 
 const (
@@ -62,7 +63,7 @@ func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkfl
 		return nil
 	}
 	l.asked, l.stuck = time.Now(), nil
-	polled, err := polledSince(ctx, l.run.client, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
+	polled, err := temporalapi.PolledSince(ctx, l.run.client, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
 	if err != nil || polled {
 		return nil //nolint:nilerr // nothing is known
 	}

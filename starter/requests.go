@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -37,21 +35,6 @@ func (r *Run) Cancel(ctx context.Context) error {
 func (c *chain) isPaused(ctx context.Context) bool {
 	d, err := c.describe(ctx)
 	return err == nil && workflowstatus.IsPaused(d.GetWorkflowExecutionInfo().GetStatus())
-}
-
-// Unpause resumes the run's workflow if Temporal has paused it. It reports whether it was
-// paused.
-func (r *Run) Unpause(ctx context.Context, namespace, reason string) (bool, error) {
-	if !r.isPaused(ctx) {
-		return false, nil
-	}
-	_, err := r.client.WorkflowService().UnpauseWorkflowExecution(ctx, &workflowservice.UnpauseWorkflowExecutionRequest{
-		Namespace: namespace, WorkflowId: r.ID, RunId: r.latest(), Reason: reason, RequestId: uuid.NewString(),
-	})
-	if err != nil {
-		return true, fmt.Errorf("run %s is paused in Temporal, and cannot be unpaused: %w", r.ID, err)
-	}
-	return true, nil
 }
 
 // Terminate ends the run without a result. Its host workers stop its processes immediately, or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -29,6 +30,15 @@ type Run struct {
 // server; the first use shows whether the run exists.
 func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
+}
+
+// Client returns the client that the handle uses.
+func (r *Run) Client() client.Client { return r.client }
+
+// Describe returns the server's description of the run's latest execution.
+func (r *Run) Describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	d, err := r.describe(ctx)
+	return d, r.requestError(err)
 }
 
 // Wait waits for the run to finish and returns its result. The error is nil only after success.

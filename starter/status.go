@@ -11,16 +11,15 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter/files"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -31,16 +30,6 @@ import (
 type (
 	Status     = outcome.Status
 	TaskStatus = outcome.TaskStatus
-)
-
-const (
-	// queryTimeout limits a query. If no worker answers, a query takes all of it.
-	queryTimeout = 3 * time.Second
-	// queryTries is how often a query is sent if it is not answered in time. The server may have
-	// given the first one to a frozen host worker; another host worker takes the next.
-	queryTries = 2
-	// queryPause is the pause between two queries to a fleet.
-	queryPause = 100 * time.Millisecond
 )
 
 // Status returns the run's status. For an ended run, it comes from the result.
@@ -118,37 +107,8 @@ func (r *Run) Files(s *Status) *files.Files {
 	})
 }
 
-// GroupRestarts returns the last group restarts of an open run, oldest first.
-func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
-	answer, err := r.query(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return answer.GroupRestarts, nil
-}
-
-// RestartReasons returns the reasons for the last task restarts of an open run, by task name.
-func (r *Run) RestartReasons(ctx context.Context) (map[string]string, error) {
-	d, err := r.describe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pending, err := r.pending(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	reasons := map[string]string{}
-	for _, a := range pending {
-		if f := a.GetLastFailure(); f.GetApplicationFailureInfo().GetType() == spec.ErrRestart {
-			task, _, _ := spec.TaskOfActivity(a.GetActivityId())
-			reasons[task] = f.GetMessage()
-		}
-	}
-	return reasons, nil
-}
-
 func (c *chain) query(ctx context.Context) (*spec.Status, error) {
-	v, err := queryOf(ctx, c.client, c.id, c.latest(), spec.QueryStatus)
+	v, err := temporalapi.Query(ctx, c.client, c.id, c.latest(), spec.QueryStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -157,19 +117,6 @@ func (c *chain) query(ctx context.Context) (*spec.Status, error) {
 		return nil, fmt.Errorf("the status of run %s has another version: %w", c.id, err)
 	}
 	return &answer, nil
-}
-
-// queryOf sends a query to a workflow.
-func queryOf(ctx context.Context, c client.Client, id, execution, query string) (v converter.EncodedValue, err error) {
-	for range queryTries {
-		trying, cancel := context.WithTimeout(ctx, queryTimeout)
-		v, err = c.QueryWorkflow(trying, id, execution, query)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) && !IsError[*serviceerror.DeadlineExceeded](err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return v, err
 }
 
 func fillOpen(s *Status, answer *spec.Status) {
@@ -307,6 +254,9 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}
+		}
+		if f := a.GetLastFailure(); f.GetApplicationFailureInfo().GetType() == spec.ErrRestart {
+			t.LastRestart = f.GetMessage()
 		}
 		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
 			t.PID, t.Steps, t.Usage, t.LastOutput = 0, nil, nil, time.Time{}

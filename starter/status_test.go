@@ -27,6 +27,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
+	"github.com/clusterrun/clusterrun/starter/internal/unexecuted"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -264,11 +266,11 @@ func TestBarriersOfTheRunItself(t *testing.T) {
 	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
 		{Execution: &commonpb.WorkflowExecution{WorkflowId: id}},
 	}}, nil)
-	barriers := must.Get(starter.Get(c, "iris-1", "").Barriers(t.Context()))(t)
-	assert.Equal(t, []starter.Barrier{{
+	open := must.Get(barriers.Open(t.Context(), starter.Get(c, "iris-1", "")))(t)
+	assert.Equal(t, []barriers.Barrier{{
 		Name: "end of epoch/1", Round: 7, Generation: 2, WorkflowID: id, Unanswered: true,
-		Waiting: []spec.BarrierWaiter{}, Missing: []starter.MissingTask{},
-	}}, barriers)
+		Waiting: []spec.BarrierWaiter{}, Missing: []barriers.Missing{},
+	}}, open)
 }
 
 // at describes a run's workflow task at one check.
@@ -351,7 +353,7 @@ func TestUnexecuted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 				defer cancel()
-				nobody, err := watched(c.seen, c.polled).Unexecuted(ctx)
+				nobody, err := unexecuted.Is(ctx, watched(c.seen, c.polled))
 				assert.Equal(t, c.nobody, nobody)
 				if c.stuck == 0 {
 					require.NoError(t, err)
@@ -369,11 +371,11 @@ func TestAwaitUnexecuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		r := watched(func(after time.Duration) at { return at{none: after < time.Hour, state: lies, scheduled: time.Hour} }, -time.Hour)
-		require.NoError(t, r.AwaitUnexecuted(t.Context()))
+		require.NoError(t, unexecuted.Await(t.Context(), r))
 		assert.GreaterOrEqual(t, time.Since(began), time.Hour)
 
 		r = watched(func(after time.Duration) at { return at{none: true, closed: after > time.Hour} }, -time.Hour)
 		var ended *starter.EndedError
-		require.ErrorAs(t, r.AwaitUnexecuted(t.Context()), &ended)
+		require.ErrorAs(t, unexecuted.Await(t.Context(), r), &ended)
 	})
 }

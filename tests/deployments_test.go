@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -301,7 +300,7 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	registered := strings.Join(strings.Fields(strings.ReplaceAll(compose.Services["namespace"].Command[0], "\\\n", " ")), " ")
-	assert.Contains(t, registered, starter.RegisterAttributes())
+	assert.Contains(t, registered, spec.RegisterAttributes())
 }
 
 func decodeFile(t *testing.T, path string, into any) {

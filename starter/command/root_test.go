@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/help"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // A command behaves the same whether it is built alone or with all commands.
@@ -172,7 +172,7 @@ func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
 	for _, name := range []string{"server"} {
 		topic, found := help.Find(name)
 		require.True(t, found)
-		assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), starter.RegisterAttributes(), name)
+		assert.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(topic.Text, "\\\n", "")), " "), spec.RegisterAttributes(), name)
 	}
 }
 

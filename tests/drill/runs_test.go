@@ -224,12 +224,12 @@ func (r *run) runNext(ctx context.Context, t *testing.T, s *stage) []string {
 		if code, _, text := s.command(t, "run", "--address", s.server.Address, "--state-dir", r.state, "--id", id, "--", "true"); code != 0 {
 			return []string{fmt.Sprintf("%s: the next run exits with %d: %s", r.name, code, text)}
 		}
-		_, open, err := r.Queue(ctx)
+		known, err := r.Summary(ctx)
 		var missing *starter.NotFoundError
 		switch {
 		case err != nil && !errors.As(err, &missing):
 			return []string{fmt.Sprintf("%s: is it open? %v", r.name, err)}
-		case !open:
+		case !known.Open:
 			return nil
 		}
 	}

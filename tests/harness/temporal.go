@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // temporalPorts are the ports of Temporal's services, by variable name.
@@ -81,7 +81,7 @@ func (s *Server) registerNamespace() {
 		code, _, _ := s.Temporal(s.t, "operator", "namespace", "create", "--namespace", "default", "--retention", "90d")
 		return code == 0
 	})
-	register := strings.Fields(starter.RegisterAttributes())
+	register := strings.Fields(spec.RegisterAttributes())
 	Eventually(s.t, "the server knows the search attributes", func() bool {
 		code, _, _ := s.Temporal(s.t, register[1:]...)
 		return code == 0

@@ -108,6 +108,8 @@ type TaskStatus struct {
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is the reason for the restart.
 	LastFailure string `json:"last_failure,omitempty"`
+	// LastRestart is the reason for the last restart of an open run's task, even after it.
+	LastRestart string `json:"-"`
 }
 
 // Silence returns how long the task has not shown signs of work, or 0 if it does.

@@ -358,3 +358,14 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 // the timeout of a task that timed out more than three times. The closure queue has its own
 // timeout.
 const WorkflowTaskTimeout = 5 * time.Second
+
+// RegisterAttributes returns the command that registers clusterrun's search attributes with a
+// server that lacks them.
+func RegisterAttributes() string {
+	var b strings.Builder
+	b.WriteString("temporal operator search-attribute create")
+	for _, a := range Attributes() {
+		fmt.Fprintf(&b, " --name %s --type %s", a.Name, a.Type)
+	}
+	return b.String()
+}

@@ -6,8 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/google/uuid"
+
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/internal/unexecuted"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -91,15 +97,15 @@ func ask(ctx context.Context, r *starter.Run, stop stopFunc) (Stopped, error) {
 // StopSignal stops a run's tasks with their stop signals.
 func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	// For an ended run, the server accepts a cancellation without an error.
-	if _, open, err := r.Queue(ctx); err != nil {
+	if s, err := r.Summary(ctx); err != nil {
 		return Stopped{}, err
-	} else if !open {
+	} else if !s.Open {
 		return Stopped{}, &starter.EndedError{RunID: r.ID}
 	}
 	if err := r.Cancel(ctx); err != nil {
 		return Stopped{}, err
 	}
-	nobody, err := r.Unexecuted(ctx)
+	nobody, err := unexecuted.Is(ctx, r)
 	var stuck *starter.StuckError
 	switch {
 	case nobody:
@@ -110,10 +116,26 @@ func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
 
+// unpause resumes the run's workflow if Temporal has paused it. It reports whether it was paused.
+func unpause(ctx context.Context, r *starter.Run, namespace string) (bool, error) {
+	d, err := r.Describe(ctx)
+	info := d.GetWorkflowExecutionInfo()
+	if err != nil || !workflowstatus.IsPaused(info.GetStatus()) {
+		return false, nil //nolint:nilerr // the stop has the error
+	}
+	_, err = r.Client().WorkflowService().UnpauseWorkflowExecution(ctx, &workflowservice.UnpauseWorkflowExecutionRequest{
+		Namespace: namespace, WorkflowId: r.ID, RunId: info.GetExecution().GetRunId(), Reason: "clusterrun stop", RequestId: uuid.NewString(),
+	})
+	if err != nil {
+		return true, fmt.Errorf("run %s is paused in Temporal, and cannot be unpaused: %w", r.ID, err)
+	}
+	return true, nil
+}
+
 // unpaused returns a function like stop that also works if Temporal has paused the run.
 func unpaused(namespace string, stop stopFunc) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		paused, err := r.Unpause(ctx, namespace, "clusterrun stop")
+		paused, err := unpause(ctx, r, namespace)
 		if err != nil {
 			return Stopped{}, err
 		}
@@ -132,7 +154,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 		asking, nobodyAnswers := context.WithCancelCause(ctx)
 		defer nobodyAnswers(nil)
 		go func() {
-			if r.AwaitUnexecuted(asking) == nil {
+			if unexecuted.Await(asking, r) == nil {
 				nobodyAnswers(errUnexecuted)
 			}
 		}()
@@ -159,7 +181,7 @@ var errUnexecuted = errors.New("no host worker executes the run")
 // endUnexecuted ends a run without a host worker, which therefore cannot answer requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	before, _ := r.Status(ctx) // its last report
-	if err := r.EndUnexecuted(ctx, "no host worker executed it when it was stopped"); err != nil {
+	if err := unexecuted.End(ctx, r, "no host worker executed it when it was stopped"); err != nil {
 		return Stopped{}, err
 	}
 	s := Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}

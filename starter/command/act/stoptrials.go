@@ -43,7 +43,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 			others = append(others, arg)
 			continue
 		}
-		if _, open, err := r.Queue(ctx); err != nil || !open {
+		if s, err := r.Summary(ctx); err != nil || !s.Open {
 			others = append(others, arg)
 			continue
 		}

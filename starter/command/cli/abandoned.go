@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/unexecuted"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
@@ -90,7 +91,7 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 	}
 	defer closeClient()
 	run := starter.Get(c, r.RunID, "")
-	queue, open, err := run.Queue(ctx)
+	known, err := run.Summary(ctx)
 	switch {
 	case starter.IsError[*starter.NotFoundError](err) && time.Since(r.Started) < startSettles:
 		return err
@@ -100,13 +101,13 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 		return err
 	}
 	// On another queue, a run with the same ID belongs to a different owner.
-	if queue != r.Queue {
+	if known.Queue != r.Queue {
 		return nil
 	}
-	if err := run.EndUnexecuted(ctx, OwnerGone); err != nil {
+	if err := unexecuted.End(ctx, run, OwnerGone); err != nil {
 		return err
 	}
-	if open {
+	if known.Open {
 		a.Say("run %s was still open but its owner is gone; ended it", r.RunID)
 	}
 	return nil

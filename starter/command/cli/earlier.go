@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Earlier returns a function that reports that an earlier run had the same ID. Call it after a
@@ -23,4 +25,16 @@ func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func(
 		a.Say("there was a run %s already, which ended %s (%s); this is another one, and --execution %s stands for the earlier one",
 			id, s.Ended.Local().Format(LocalTime), cmp.Or(s.Ending, string(s.Verdict), "failed"), s.ExecutionID)
 	}
+}
+
+// FindEarlier completes the abbreviated IDs of earlier runs in a spec. It fails like [starter.Find].
+func FindEarlier(ctx context.Context, c client.Client, s *spec.RunSpec) error {
+	for i := range s.After {
+		id, err := starter.Find(ctx, c, s.After[i].Run)
+		if err != nil {
+			return fmt.Errorf("after: %w", err)
+		}
+		s.After[i].Run = id
+	}
+	return nil
 }

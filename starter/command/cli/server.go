@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -11,12 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Server is the Temporal server that a command talks to.
@@ -227,7 +229,23 @@ func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
 		return ""
 	}
 	defer c.Close()
-	return starter.Hint(ctx, c, unknown)
+	return similarRun(ctx, c, unknown)
+}
+
+// similarRun returns a question with a run ID similar to an unknown one, or "".
+func similarRun(ctx context.Context, c client.Client, unknown string) string {
+	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1000, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
+	if err != nil {
+		return ""
+	}
+	var ids []string
+	for _, e := range r.GetExecutions() {
+		ids = append(ids, e.GetExecution().GetWorkflowId())
+	}
+	if near := spec.Nearest(unknown, ids); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return ""
 }
 
 func (s Server) String() string {

@@ -68,15 +68,15 @@ func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error)
 	case !of:
 		return nil, nil
 	}
-	if _, open, err := r.Queue(ctx); err != nil || open {
-		return nil, cmp.Or[error](err, &starter.OpenError{RunID: id})
+	if s, err := r.Summary(ctx); err != nil || s.Open {
+		return nil, cmp.Or[error](err, openError(id))
 	}
 	open, err := starter.TrialIDs(ctx, c, id, starter.OpenRuns)
 	if err != nil {
 		return nil, err
 	}
 	if len(open) > 0 {
-		return nil, &starter.OpenError{RunID: open[0]}
+		return nil, openError(open[0])
 	}
 	return starter.TrialIDs(ctx, c, id, starter.EndedRuns)
 }

@@ -95,5 +95,5 @@ func (r *pastRun) remove(ctx context.Context, p *retention.Past, c client.Client
 	if c == nil || !r.known {
 		return 0, nil
 	}
-	return starter.Get(c, r.RunID, r.ExecutionID).Delete(ctx, namespace)
+	return deleteRun(ctx, starter.Get(c, r.RunID, r.ExecutionID), namespace)
 }

@@ -143,7 +143,7 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 		}
 		done.Sweep = s.Sweep
 		if known = err == nil; known && s.Open {
-			return done, &starter.OpenError{RunID: id}
+			return done, openError(id)
 		}
 		if known {
 			its, err := logDirsOf(ctx, c, id)
@@ -181,7 +181,7 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 		return done, nil
 	}
 	var err error
-	done.Workflows, err = starter.Get(c, id, "").Delete(ctx, namespace)
+	done.Workflows, err = deleteRun(ctx, starter.Get(c, id, ""), namespace)
 	return done, err
 }
 

@@ -54,7 +54,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	if err != nil {
 		return doctor.Server{}, notUsage(err)
 	}
-	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: starter.RegisterAttributes()}
+	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: spec.RegisterAttributes()}
 	facts.Namespace = cmp.Or(facts.Namespace, client.DefaultNamespace)
 	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {

@@ -19,15 +19,18 @@ func Announce(a *cli.App, run *starter.Run, s *spec.RunSpec, name func(rank int)
 	var announced atomic.Int64
 	reasons := restartReasons{run: run}
 	return func(rank, attempt int) {
-		now := announced.Load()
+		last := announced.Load()
 		switch {
 		case s.RestartScope != spec.RestartScopeGroup:
 			a.Say("%s", a.Color.Dim(reasons.line(name(rank), attempt)))
-		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
+		case int64(attempt) > last && announced.CompareAndSwap(last, int64(attempt)):
 			ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-			restarts, _ := run.GroupRestarts(ctx) // if there is no answer, the report omits the reason
+			now, err := run.Status(ctx)
 			cancel()
-			a.Say("%s", a.Color.Dim(groupRestarted(restarts, attempt)))
+			if err != nil {
+				now = &starter.Status{} // the report omits the reason
+			}
+			a.Say("%s", a.Color.Dim(groupRestarted(now, attempt)))
 		}
 	}
 }
@@ -48,7 +51,12 @@ func (r *restartReasons) line(task string, attempt int) string {
 	defer r.mu.Unlock()
 	if r.known[task] == "" || time.Since(r.asked) > time.Second {
 		ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
-		r.known, _ = r.run.RestartReasons(ctx) // if there is no answer, the report omits the reason
+		r.known = map[string]string{}
+		if s, err := r.run.Status(ctx); err == nil { // otherwise the report omits the reason
+			for _, t := range s.Tasks {
+				r.known[t.Name] = t.LastRestart
+			}
+		}
 		r.asked = time.Now()
 		cancel()
 	}
@@ -61,8 +69,8 @@ func (r *restartReasons) line(task string, attempt int) string {
 }
 
 // groupRestarted returns the message about the group restart that began with the given attempt.
-func groupRestarted(restarts []spec.GroupRestart, attempt int) string {
-	for _, r := range restarts {
+func groupRestarted(s *starter.Status, attempt int) string {
+	for _, r := range s.GroupRestarts {
 		if r.Attempt == attempt {
 			return outcome.Restart(r)
 		}

@@ -7,18 +7,19 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 )
 
 // showBarriers prints the tasks waiting at a run's barriers, and the missing tasks.
 func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
-	barriers, err := r.Barriers(ctx)
+	barriers, err := barriers.Open(ctx, r)
 	if err != nil {
 		return err
 	}
 	return a.Print(map[string]any{"run_id": r.ID, "barriers": barriers}, func() { printBarriers(a, r.ID, barriers) })
 }
 
-func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {
+func printBarriers(a *cli.App, run string, barriers []barriers.Barrier) {
 	if len(barriers) == 0 {
 		a.Say("no task waits at a barrier of run %s (local barriers are not listed)", run)
 		return

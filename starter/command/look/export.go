@@ -91,7 +91,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	if err != nil {
 		return err
 	}
-	histories, err := r.History(ctx)
+	histories, err := record.History(ctx, r)
 	if err != nil {
 		return err
 	}

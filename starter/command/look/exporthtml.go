@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/files"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/starter/record"
@@ -48,11 +49,11 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) (p *page.RunPage, err error) {
 	known := model.Run{Status: of.Status}
 	if of.Status.Open {
-		if known.Barriers, err = r.Barriers(ctx); err != nil {
+		if known.Barriers, err = barriers.Open(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	rounds, err := r.Rounds(ctx)
+	rounds, err := barriers.Closed(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	histories, err := r.History(ctx)
+	histories, err := record.History(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
@@ -33,7 +34,7 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 		fmt.Fprintf(a.Out, "%s: %s\n", h.Host, h.List())
 	}
 	for _, b := range d.barriers {
-		missing := list.Of(b.Missing, func(m starter.MissingTask) string { return m.Task })
+		missing := list.Of(b.Missing, func(m barriers.Missing) string { return m.Task })
 		fmt.Fprintf(a.Out, "barrier %s: %d waiting, missing: %s\n", b.Name, len(b.Waiting), cli.OrDash(shorten.List(missing, 8)))
 	}
 	if d.findings == nil {
@@ -47,7 +48,7 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 
 // doing describes what a run's tasks are doing.
 type doing struct {
-	barriers []starter.Barrier
+	barriers []barriers.Barrier
 	findings *stacktree.Findings
 	problems []spec.TaskProblem // of tasks without captured stacks
 }
@@ -57,7 +58,7 @@ type doing struct {
 func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.AnswerTimeout)
 	defer cancel()
-	if d.barriers, err = r.Barriers(ctx); err != nil {
+	if d.barriers, err = barriers.Open(ctx, r); err != nil {
 		return d, err
 	}
 	answer, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})

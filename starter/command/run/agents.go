@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/starter/hosts/agents"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/internal/unexecuted"
 	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
@@ -178,7 +179,7 @@ func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if c != nil && g.queue != "" {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
-		_ = starter.GetFleet(c, g.queue).Terminate(ctx, cli.OwnerGone) // if this fails, the next command does it
+		_ = unexecuted.EndFleet(ctx, c, g.queue, cli.OwnerGone) // if this fails, the next command does it
 	}
 }
 

@@ -210,7 +210,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.connect(ctx, queue, o); err != nil {
 		return err
 	}
-	if err := starter.FindEarlier(ctx, l.client, l.spec); err != nil {
+	if err := cli.FindEarlier(ctx, l.client, l.spec); err != nil {
 		return err
 	}
 	if err := l.awaitHosts(ctx, o); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/command/submit"
 	"github.com/clusterrun/clusterrun/starter/files"
+	"github.com/clusterrun/clusterrun/starter/internal/unexecuted"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -50,15 +51,15 @@ const servedWithin = 2 * time.Second
 // Without a worker, only this command enforces the timeout.
 func endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
-		if begun, err := r.Begun(ctx); err != nil {
+		if begun, err := unexecuted.HasBegun(ctx, r); err != nil {
 			continue // a server that is away is reported elsewhere
 		} else if begun {
 			return
 		}
 		looking, done := context.WithTimeout(ctx, cli.RequestTimeout)
-		nobody, err := r.Unexecuted(looking)
+		nobody, err := unexecuted.Is(looking, r)
 		done()
-		if err == nil && nobody && r.EndUnexecuted(ctx, fmt.Sprintf("no worker served the queue %s within the placement timeout of %s", queue, patience)) == nil {
+		if err == nil && nobody && unexecuted.End(ctx, r, fmt.Sprintf("no worker served the queue %s within the placement timeout of %s", queue, patience)) == nil {
 			return
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/size"
 )
@@ -86,7 +87,9 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 		return err
 	}
 	var problems []string
-	for _, h := range takers(hosts, f.Likely(ctx, s)) {
+	plan, _ := f.Plan(ctx, s) // the start has the error
+	likely := list.Of(plan.Places, func(p fleet.Place) string { return p.Host })
+	for _, h := range takers(hosts, likely) {
 		if h.State == fleet.HostSilent {
 			continue
 		}

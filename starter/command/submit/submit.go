@@ -95,7 +95,7 @@ func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, 
 			return err
 		}
 	}
-	if err := starter.FindEarlier(ctx, c, s); err != nil {
+	if err := cli.FindEarlier(ctx, c, s); err != nil {
 		return err
 	}
 	worker.WantWorker(ctx, a, c, on, o.Queue)

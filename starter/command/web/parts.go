@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/starter/record"
@@ -20,7 +21,7 @@ const partsTake = 10 * time.Second
 // be read in time.
 type runParts struct {
 	account *record.Account
-	rounds  []starter.Round
+	rounds  []barriers.Round
 	files   model.Files
 	noSpec  string
 	// lasts reports whether they will not change, or took long.
@@ -57,9 +58,9 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	if err != nil {
 		parts.noSpec = "The spec cannot be read: " + err.Error()
 	}
-	histories, _ := run.History(ctx)
+	histories, _ := record.History(ctx, run)
 	parts.account = record.New(withoutLogs(status), started, histories)
-	parts.rounds, _ = run.Rounds(ctx)
+	parts.rounds, _ = barriers.Closed(ctx, run)
 	done.Wait()
 	parts.lasts = !status.Open || time.Since(began) > partsTake/20
 	return parts

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
 )
@@ -25,7 +26,7 @@ const (
 // runFacts holds the changing facts about a run.
 type runFacts struct {
 	status   *starter.Status
-	barriers []starter.Barrier
+	barriers []barriers.Barrier
 }
 
 // run returns the run that a request is for.
@@ -48,7 +49,7 @@ func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time
 		}
 		f := &runFacts{status: status}
 		if status.Open {
-			f.barriers, _ = run.Barriers(ctx) // the page has the rest
+			f.barriers, _ = barriers.Open(ctx, run) // the page has the rest
 		}
 		return f, nil
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -27,7 +28,7 @@ const (
 
 // AddAccount adds the parts of a run's page that come from its history: the spec and, on the
 // time line, phases, processes and barriers.
-func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
+func AddAccount(p *page.RunPage, of *record.Account, rounds []barriers.Round) {
 	if of.Spec == nil {
 		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
 	} else if text, err := of.Spec.WithoutSecrets().YAML(); err == nil {
@@ -94,7 +95,7 @@ func processSpans(s *starter.Status) (spans []page.Span) {
 }
 
 // roundSpans returns the barrier rounds that were open longest.
-func roundSpans(rounds []starter.Round) (spans []page.Span) {
+func roundSpans(rounds []barriers.Round) (spans []page.Span) {
 	took := map[string]time.Duration{}
 	for _, r := range rounds {
 		took[r.Name] += r.Closed.Sub(r.Opened)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -17,7 +18,7 @@ import (
 type Run struct {
 	Status *starter.Status
 	// Barriers lists the barriers with waiting tasks.
-	Barriers []starter.Barrier
+	Barriers []barriers.Barrier
 }
 
 // Page returns the run's page without its frame, output and spec.
@@ -185,7 +186,7 @@ func commandsOf(s *starter.Status) []page.Command {
 		page.Command{What: "Everything in a file", Line: "clusterrun export " + id})
 }
 
-func barrierOf(b starter.Barrier) page.Barrier {
+func barrierOf(b barriers.Barrier) page.Barrier {
 	out := page.Barrier{Name: b.Name, Round: b.Round, Opened: b.Opened, Deadline: b.Deadline, Unanswered: b.Unanswered}
 	for i, w := range b.Waiting {
 		if i == maxAtBarrier {

@@ -1,4 +1,4 @@
-package starter
+package barriers
 
 import (
 	"cmp"
@@ -10,11 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
-	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Barrier is a barrier with waiting tasks.
@@ -30,34 +33,30 @@ type Barrier struct {
 	Opened     time.Time            `json:"opened,omitzero"`
 	Deadline   time.Time            `json:"deadline,omitzero"`
 	Waiting    []spec.BarrierWaiter `json:"waiting"`
-	Missing    []MissingTask        `json:"missing"`
+	Missing    []Missing            `json:"missing"`
 }
 
-// MissingTask is a participant that has not arrived, with its host and state if the run knows
+// Missing is a participant that has not arrived, with its host and state if the run knows
 // them.
-type MissingTask struct {
+type Missing struct {
 	spec.BarrierMissing
 	Host  string         `json:"host,omitempty"`
 	State spec.TaskState `json:"state,omitempty"`
 }
 
-// Barriers lists, by name, the barriers with waiting tasks. The server's list of workflows lags
+// Open lists, by name, the barriers with waiting tasks. The server's list of workflows lags
 // slightly, so a newly opened barrier may be missing.
-func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
+func Open(ctx context.Context, r *starter.Run) ([]Barrier, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tasks := map[string]TaskStatus{}
+	tasks := map[string]starter.TaskStatus{}
 	for _, t := range status.Tasks {
 		tasks[t.Name] = t
 	}
-	d, err := r.describe(ctx)
-	if err != nil {
-		return nil, r.requestError(err)
-	}
 	// Rounds of an earlier run with the same ID do not belong to this run.
-	rounds := r.rounds(d)
+	rounds := roundsOf(r, status.ExecutionID)
 	open, err := rounds.list(ctx, true)
 	if err != nil {
 		return nil, err
@@ -85,14 +84,14 @@ type Round struct {
 	Opened, Closed time.Time
 }
 
-// Rounds lists the barrier rounds that the server has closed, oldest first. Rounds on a single
+// Closed lists the barrier rounds that the server has closed, oldest first. Rounds on a single
 // host are unknown to the server.
-func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
-	d, err := r.describe(ctx)
+func Closed(ctx context.Context, r *starter.Run) ([]Round, error) {
+	known, err := r.Summary(ctx)
 	if err != nil {
-		return nil, r.requestError(err)
+		return nil, err
 	}
-	own := r.rounds(d)
+	own := roundsOf(r, known.ExecutionID)
 	found, err := own.list(ctx, false)
 	if err != nil {
 		return nil, err
@@ -111,13 +110,12 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 
 // rounds finds a run's barrier-round workflows.
 type rounds struct {
-	run    *chain
+	run    *starter.Run
 	prefix string // prefix of their workflow IDs
 }
 
-func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rounds {
-	first := c.firstOf(d.GetWorkflowExecutionInfo())
-	return rounds{c, spec.BarrierIDPrefix(first.WorkflowID, first.RunID)}
+func roundsOf(r *starter.Run, execution string) rounds {
+	return rounds{r, spec.BarrierIDPrefix(r.ID, execution)}
 }
 
 // list returns the open rounds if open is set, otherwise the closed ones.
@@ -126,20 +124,24 @@ func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExec
 	if open {
 		is = workflowstatus.Open
 	}
-	return r.run.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND %s AND WorkflowId STARTS_WITH %s",
-		spec.BarrierWorkflowType, is, quoted(r.prefix)))
+	found, err := temporalapi.Workflows(ctx, r.run.Client(), fmt.Sprintf("WorkflowType = '%s' AND %s AND WorkflowId STARTS_WITH %s",
+		spec.BarrierWorkflowType, is, temporalapi.Quoted(r.prefix)))
+	if err != nil {
+		return nil, fmt.Errorf("list the barriers of run %s: %w", r.run.ID, err)
+	}
+	return found, nil
 }
 
 // ask queries a round's workflow. It returns nil if the round has closed since.
-func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus) *Barrier {
-	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
+func (r rounds) ask(ctx context.Context, id string, tasks map[string]starter.TaskStatus) *Barrier {
+	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []Missing{}}
 	var status spec.BarrierStatus
-	v, err := queryOf(ctx, r.run.client, id, "", spec.QueryBarrier)
+	v, err := temporalapi.Query(ctx, r.run.Client(), id, "", spec.QueryBarrier)
 	if err == nil {
 		err = v.Get(&status)
 	}
 	switch {
-	case isNotFound(err):
+	case servererror.IsNotFound(err):
 		return nil
 	case err != nil:
 		b.Unanswered = true
@@ -152,7 +154,7 @@ func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus)
 	b.Opened, b.Deadline, b.Waiting = status.Opened, status.Deadline, status.Waiting
 	for _, m := range status.Missing {
 		t := tasks[m.Task]
-		b.Missing = append(b.Missing, MissingTask{BarrierMissing: m, Host: t.Host, State: t.State})
+		b.Missing = append(b.Missing, Missing{BarrierMissing: m, Host: t.Host, State: t.State})
 	}
 	return b
 }
