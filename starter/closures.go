@@ -11,23 +11,24 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// ClosureClient returns a client for the run's closure queue. The run must be open.
-// ClosureClient waits while the server is unreachable.
-func (r *Run) ClosureClient(ctx context.Context) (c *closurequeue.Client, err error) {
-	err = Patiently(ctx, func(error) {}, func() error {
-		c, err = r.closureClient(ctx)
+// Calls returns a client for the run's queue of calls. The run must be open. Calls waits while the
+// server is unreachable.
+func (r *Run) Calls(ctx context.Context) (c *closurequeue.Client, err error) {
+	err = servererror.Patiently(ctx, func(error) {}, func() error {
+		c, err = r.calls(ctx)
 		return err
 	})
 	return c, err
 }
 
-func (r *Run) closureClient(ctx context.Context) (*closurequeue.Client, error) {
+func (r *Run) calls(ctx context.Context) (*closurequeue.Client, error) {
 	taskQueue, in, open, err := r.queue(ctx)
 	switch {
 	case err != nil:

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
-	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
@@ -44,37 +43,10 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
 				Run(func(args mock.Arguments) { in = args.Get(3).(closure.QueueInput) }).
 				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
-			q := must.Get(starter.Get(c, "iris-1", "").ClosureClient(t.Context()))(t)
+			q := must.Get(starter.Get(c, "iris-1", "").Calls(t.Context()))(t)
 			must.Get(q.Begin(t.Context()))(t)
 			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
-		})
-	}
-}
-
-// A run's tasks are those in its spec and those started later.
-func TestTaskNames(t *testing.T) {
-	for name, answers := range map[string]bool{"the run answers": true, "it does not": false} {
-		t.Run(name, func(t *testing.T) {
-			c := mocks.NewClient(t)
-			c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
-			c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).
-				Return(begun(t, `{"command": ["x"], "tasks": [{"type": "chief"}, {"type": "worker", "count": 2}]}`))
-			want := []string{"chief-0", "worker-0", "worker-1"}
-			if answers {
-				want = append(want, "worker-7")
-				value := mocks.NewEncodedValue(t)
-				value.On("Get", mock.Anything).Run(func(args mock.Arguments) {
-					*args.Get(0).(*spec.Status) = spec.Status{Tasks: []spec.TaskStatus{{Name: "worker-0"}, {Name: "worker-7"}}}
-				}).Return(nil)
-				c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(value, nil)
-			} else {
-				c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(nil, serviceerror.NewDeadlineExceeded("away"))
-			}
-			names, complete, err := starter.Get(c, "iris-1", "").TaskNames(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, want, names)
-			assert.Equal(t, answers, complete)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter/files"
 )
 
@@ -52,7 +53,7 @@ func (r *Run) Logs(ctx context.Context, show func(Output)) error {
 	defer output.Close()
 	for {
 		var s *Status
-		if err := Patiently(ctx, func(error) {}, func() (err error) { s, err = r.Status(ctx); return err }); err != nil {
+		if err := servererror.Patiently(ctx, func(error) {}, func() (err error) { s, err = r.Status(ctx); return err }); err != nil {
 			return err
 		}
 		mu.Lock()

@@ -45,35 +45,24 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 	}))
 }
 
-// Ask sends a request to a run, such as [spec.UpdateSignalTask], and waits for its answer.
-func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q) (A, error) {
-	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-		o.WaitForStage = client.WorkflowUpdateStageCompleted
-		return r.client.UpdateWorkflow(ctx, o)
-	})
-}
-
-// AskPatiently is like [Ask], for a request that takes long on a run with many hosts. The
-// accepted argument limits only the time until the run accepts the request, which a run with a
-// worker does immediately.
-func AskPatiently[Q spec.Request, A any](ctx context.Context, accepted time.Duration, r *Run, u spec.Update[Q, A], q Q) (A, error) {
-	return ask(ctx, r, u, q, func(o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-		ctx, cancel := context.WithTimeout(ctx, accepted)
-		defer cancel()
-		o.WaitForStage = client.WorkflowUpdateStageAccepted
-		return r.client.UpdateWorkflow(ctx, o)
-	})
-}
+// acceptedWithin limits the time until a run accepts a request, which a run with a worker does
+// immediately. A run with many hosts may take longer to answer it.
+const acceptedWithin = 15 * time.Second
 
 // beginsWithin limits how long a request waits for a run to start its tasks, because a newly
 // submitted run may be about to.
 const beginsWithin = 5 * time.Second
 
-func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q, send func(client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)) (A, error) {
-	var answer A
+// Ask sends a request to a run, such as [spec.UpdateSignalTask], and waits for its answer. If no
+// worker executes the run, it returns an [*UnansweredError].
+func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q) (answer A, err error) {
 	try := func() error {
 		return r.request(ctx, func(execution string) error {
-			handle, err := send(client.UpdateWorkflowOptions{WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}})
+			accepting, cancel := context.WithTimeout(ctx, acceptedWithin)
+			defer cancel()
+			handle, err := r.client.UpdateWorkflow(accepting, client.UpdateWorkflowOptions{
+				WorkflowID: r.ID, RunID: execution, UpdateName: u.Name, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageAccepted,
+			})
 			if err != nil {
 				return err
 			}
@@ -81,7 +70,7 @@ func ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A]
 		})
 	}
 	again, until := retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}, time.Now().Add(beginsWithin)
-	err := try()
+	err = try()
 	for hasNotBegun(err) && time.Now().Before(until) && again.Sleep(ctx) == nil {
 		err = try()
 	}

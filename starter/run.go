@@ -88,23 +88,6 @@ func isEnd(err error) bool {
 	return isNotFound(err) || IsError[*temporal.TerminatedError](err) || runs.ResultOf(err) != nil
 }
 
-// Patiently retries do while the server does not answer. It calls notify like [Run.WaitNotify].
-func Patiently(ctx context.Context, notify func(error), do func() error) error {
-	err := do()
-	away := false
-	for ; servererror.IsTransient(err) && ctx.Err() == nil; err = do() {
-		if !away {
-			notify(err)
-		}
-		away = true
-		_ = retry.Sleep(ctx, retryEvery) // the loop checks ctx
-	}
-	if away && err == nil {
-		notify(nil)
-	}
-	return err
-}
-
 // ended returns the result in a workflow error's details.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	switch {

@@ -3,9 +3,8 @@ package starter_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
@@ -157,9 +156,11 @@ func TestRequestErrors(t *testing.T) {
 		assert.Equal(t, client.WorkflowUpdateStageAccepted, args.Get(1).(client.UpdateWorkflowOptions).WaitForStage)
 		<-args.Get(0).(context.Context).Done()
 	}).Return(nil, context.DeadlineExceeded).Once()
-	_, err = starter.AskPatiently(t.Context(), time.Millisecond, starter.Get(c, "iris-1", ""), spec.UpdateSignalTask, spec.SignalRequest{})
-	var unanswered *starter.UnansweredError
-	require.ErrorAs(t, err, &unanswered)
+	synctest.Test(t, func(t *testing.T) {
+		_, err := starter.Ask(t.Context(), starter.Get(c, "iris-1", ""), spec.UpdateSignalTask, spec.SignalRequest{})
+		var unanswered *starter.UnansweredError
+		require.ErrorAs(t, err, &unanswered)
+	})
 
 	problems := []spec.TaskProblem{{Task: "worker-9", Message: "worker-9 is not a task of this run"}}
 	refusal = temporal.NewNonRetryableApplicationError("worker-9 is not a task of this run", "InvalidRequest", nil, problems)
@@ -273,25 +274,4 @@ func TestWaitForAPausedRun(t *testing.T) {
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED), nil)
 	_, err := starter.Get(c, "iris-1", "").Wait(t.Context())
 	require.NoError(t, err)
-}
-
-func TestPatiently(t *testing.T) {
-	var told []string
-	notify := func(err error) { told = append(told, fmt.Sprint(err)) }
-	answers := []error{context.DeadlineExceeded, serviceerror.NewUnavailable("away"), nil}
-	next := func() (err error) {
-		err, answers = answers[0], answers[1:]
-		return err
-	}
-	require.NoError(t, starter.Patiently(t.Context(), notify, next))
-	assert.Equal(t, []string{"context deadline exceeded", "<nil>"}, told)
-
-	answers, told = []error{serviceerror.NewNotFound("who?")}, nil
-	require.Error(t, starter.Patiently(t.Context(), notify, next))
-	assert.Empty(t, told, "that does not pass with time")
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	answers = []error{context.DeadlineExceeded}
-	require.ErrorIs(t, starter.Patiently(ctx, notify, next), context.DeadlineExceeded)
 }

@@ -57,7 +57,7 @@ const closePatience = 2 * time.Second
 // New attaches to a run's queue, creating it if necessary. It does not wait for tasks: closures
 // stay queued until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
-	q, err := run.ClosureClient(ctx)
+	q, err := run.Calls(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 				nobodyAnswers(errUnexecuted)
 			}
 		}()
-		answer, err := starter.AskPatiently(asking, cli.RequestTimeout, r, spec.UpdateTerminateAll, q)
+		answer, err := starter.Ask(asking, r, spec.UpdateTerminateAll, q)
 		if context.Cause(asking) == errUnexecuted {
 			return endUnexecuted(ctx, r)
 		}
@@ -218,7 +218,7 @@ func abandon(reason string) stopFunc {
 // stopGracefully asks a run's tasks to stop on their own.
 func stopGracefully(q spec.TogetherRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateStopTogether, q)
+		s, err := starter.Ask(ctx, r, spec.UpdateStopTogether, q)
 		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, outcome.StoppingLine(s, time.Now()))
 		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
 	}
@@ -227,7 +227,7 @@ func stopGracefully(q spec.TogetherRequest) stopFunc {
 // giveNotice notifies a run's tasks that they will be stopped.
 func giveNotice(q spec.NoticeRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateNotice, q)
+		s, err := starter.Ask(ctx, r, spec.UpdateNotice, q)
 		if err != nil {
 			return Stopped{}, err
 		}
@@ -241,7 +241,7 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 
 // cancelStop withdraws such a notice or request.
 func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
-	s, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateClearStop, spec.ClearStopRequest{})
+	s, err := starter.Ask(ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err
 }
 

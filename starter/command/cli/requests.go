@@ -94,7 +94,7 @@ func AskTasks[Q spec.TasksRequest](ctx context.Context, run *starter.Run, tasks 
 	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	return forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-		return starter.AskPatiently(ctx, RequestTimeout, run, u, q.For(tasks).(Q))
+		return starter.Ask(ctx, run, u, q.For(tasks).(Q))
 	})
 }
 

@@ -210,14 +210,9 @@ func (s *RunSelector) AllOrTasks(ctx context.Context, c client.Client, args []st
 
 // splitWords divides words into those for tasks of run r and those for runs.
 func splitWords(ctx context.Context, c client.Client, r *starter.Run, words []string) (tasks, runs []string, err error) {
-	names, _, err := r.TaskNames(ctx)
+	known, err := r.Status(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	known := &starter.Status{}
-	for rank, name := range names {
-		typ, _, _ := spec.ParseTaskName(name)
-		known.Tasks = append(known.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: typ, Rank: rank}})
 	}
 	for _, word := range words {
 		_, unknown := known.Select([]string{word})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/files"
@@ -148,7 +149,7 @@ func (l *Reader) status(ctx context.Context) (s *starter.Status, err error) {
 		return err
 	}
 	if l.Follow {
-		return s, starter.Patiently(ctx, func(error) {}, ask) // awaitEnd notifies
+		return s, servererror.Patiently(ctx, func(error) {}, ask) // awaitEnd notifies
 	}
 	return s, ask()
 }

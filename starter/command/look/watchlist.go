@@ -7,7 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
-	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
@@ -37,7 +37,7 @@ func showList(ctx context.Context, a *cli.App, watch bool, show func(*cli.App) e
 		}
 	}
 	for {
-		err := starter.Patiently(ctx, notify, func() error {
+		err := servererror.Patiently(ctx, notify, func() error {
 			var b bytes.Buffer
 			err := show(&cli.App{Out: &b, Err: &b, Global: a.Global})
 			if err == nil {

@@ -61,7 +61,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	if d.barriers, err = barriers.Open(ctx, r); err != nil {
 		return d, err
 	}
-	answer, err := starter.AskPatiently(ctx, cli.RequestTimeout, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
+	answer, err := starter.Ask(ctx, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
 	switch {
 	case starter.IsError[*starter.EndedError](err):
 		return d, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -60,7 +61,7 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 	}
 	defer c.Close()
 	var selected *cli.Selected
-	err = starter.Patiently(ctx, a.SayUnreachable, func() (err error) {
+	err = servererror.Patiently(ctx, a.SayUnreachable, func() (err error) {
 		selected, err = o.runs.All(ctx, c, args)
 		return err
 	})

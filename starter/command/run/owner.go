@@ -121,7 +121,7 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	})
 	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
-		q, err := run.ClosureClient(ctx)
+		q, err := run.Calls(ctx)
 		if err == nil {
 			err = w.answerAll(ctx, q)
 		}
