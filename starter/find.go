@@ -30,7 +30,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	if !servererror.IsNotFound(err) {
 		return beginning, err
 	}
-	o := ListOptions{id: spec.Beginning(beginning), Trials: strings.Contains(beginning, "."), Limit: 100}
+	o := ListOptions{ID: spec.Beginning(beginning), Trials: strings.Contains(beginning, "."), Limit: 100}
 	var found []Summary
 	for _, open := range []bool{true, false} {
 		if found, err = o.latest(ctx, c, found, open); err != nil {

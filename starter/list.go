@@ -47,8 +47,8 @@ type ListOptions struct {
 	OpenFirst bool
 	// Trials adds the trials of sweeps.
 	Trials bool
-	// id is a [path.Match] pattern for the ID. If empty, it matches all runs.
-	id string
+	// ID is a [path.Match] pattern for the ID. If empty, it matches all runs.
+	ID string
 }
 
 // Summary describes one run in a list.
@@ -65,9 +65,9 @@ type Summary struct {
 	Queue string `json:"queue"`
 	// Sweep reports whether it is a sweep. Tasks are the tasks of each trial.
 	Sweep bool `json:"sweep,omitempty"`
-	// trialOf is a trial's sweep.
-	trialOf string
-	Open    bool `json:"open"`
+	// TrialOf is a trial's sweep.
+	TrialOf string `json:"-"`
+	Open    bool   `json:"open"`
 	// State is "pending", "waiting", "running" or "paused" while the run is open. A run that is waiting
 	// begins after the ends of the runs in After.
 	State string   `json:"state,omitempty"`
@@ -222,7 +222,7 @@ func (o ListOptions) query(open bool) string {
 		}
 		query += fmt.Sprintf(" AND (WorkflowId %s %s OR %s %s %s)", is, temporalapi.Quoted(prefix), spec.AttributeName, is, temporalapi.Quoted(prefix))
 	}
-	if prefix := literalPrefix(o.id); prefix != "" {
+	if prefix := literalPrefix(o.ID); prefix != "" {
 		query += " AND WorkflowId STARTS_WITH " + temporalapi.Quoted(prefix)
 	}
 	if o.Owner != "" {
@@ -252,7 +252,7 @@ func (o ListOptions) match(s Summary) bool {
 		return err == nil && ok
 	}
 	return (o.Name == "" || matches(o.Name, s.Name) || matches(o.Name, s.RunID)) &&
-		(o.id == "" || matches(o.id, s.RunID)) &&
+		(o.ID == "" || matches(o.ID, s.RunID)) &&
 		!s.Started.Before(o.Since) && (o.Until.IsZero() || s.Started.Before(o.Until))
 }
 
@@ -272,7 +272,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		began:       e.GetStartTime().AsTime(),
 	}
 	if e.GetType().GetName() == spec.TrialWorkflowType {
-		s.trialOf, _, _ = spec.SplitTrialID(s.RunID)
+		s.TrialOf, _, _ = spec.SplitTrialID(s.RunID)
 	}
 	var priority, verdict, cause, exitCode string
 	for name, value := range map[string]any{

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
@@ -71,11 +72,11 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 
 	page("CloseTime IS NULL", "", "", listed("hp-3", 1, 0, open))
 	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done), listed("hp-1", 8, 2.5, done), listed("hq-1", 7, 6, done))
-	found := must.Get(starter.Matching(t.Context(), c, "hp-*", starter.AnyRuns))(t)
+	found := must.Get(cli.Matching(t.Context(), c, "hp-*", cli.AnyRuns))(t)
 	assert.Equal(t, []string{"hp-1", "hp-2", "hp-3"}, found, "in the order of their start, the last of each ID")
 	page("CloseTime IS NULL", "", "", listed("hp-3", 1, 0, open))
 	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done))
-	found = must.Get(starter.Matching(t.Context(), c, "hp-*", starter.EndedRuns))(t)
+	found = must.Get(cli.Matching(t.Context(), c, "hp-*", cli.EndedRuns))(t)
 	assert.Equal(t, []string{"hp-2"}, found)
 
 	page("CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))

@@ -69,7 +69,7 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	latest := map[int]Summary{}
 	for _, run := range slices.Backward(runs) { // so that the latest run of a trial wins
 		_, trial, ok := spec.SplitTrialID(run.RunID)
-		if !ok || run.trialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // an earlier sweep with that ID
+		if !ok || run.TrialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // an earlier sweep with that ID
 			continue
 		}
 		latest[trial] = run

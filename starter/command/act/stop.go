@@ -15,7 +15,7 @@ import (
 )
 
 func Stop(a *cli.App) *cobra.Command {
-	o := stopOptions{runs: cli.RunSelector{Of: starter.OpenRuns}}
+	o := stopOptions{runs: cli.RunSelector{Of: cli.OpenRuns}}
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN... | RUN TASK...",
 		Short: "Stop runs, or some tasks of one (--kill, --graceful)",

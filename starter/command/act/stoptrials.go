@@ -76,7 +76,7 @@ func anyTrial(trials int, matches func(trial int) bool) bool {
 
 // abandonTrials terminates the open trials of a sweep that was terminated on the server.
 func abandonTrials(ctx context.Context, c client.Client, r *starter.Run, reason string) error {
-	ids, err := starter.TrialIDs(ctx, c, r.ID, starter.OpenRuns)
+	ids, err := cli.TrialIDs(ctx, c, r.ID, cli.OpenRuns)
 	for _, id := range ids {
 		if err == nil {
 			err = starter.Get(c, id, "").Terminate(ctx, reason)

@@ -24,7 +24,7 @@ type RunSelector struct {
 	last      bool
 	execution string
 	// Of limits the runs that a pattern matches.
-	Of starter.RunState
+	Of RunState
 }
 
 // Selected holds the runs selected by words, or some tasks of one run.
@@ -157,7 +157,7 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 			add(id)
 			continue
 		}
-		ids, err := starter.Matching(ctx, c, word, s.Of)
+		ids, err := Matching(ctx, c, word, s.Of)
 		if err != nil {
 			return nil, err
 		}

@@ -71,14 +71,14 @@ func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error)
 	if s, err := r.Summary(ctx); err != nil || s.Open {
 		return nil, cmp.Or[error](err, openError(id))
 	}
-	open, err := starter.TrialIDs(ctx, c, id, starter.OpenRuns)
+	open, err := cli.TrialIDs(ctx, c, id, cli.OpenRuns)
 	if err != nil {
 		return nil, err
 	}
 	if len(open) > 0 {
 		return nil, openError(open[0])
 	}
-	return starter.TrialIDs(ctx, c, id, starter.EndedRuns)
+	return cli.TrialIDs(ctx, c, id, cli.EndedRuns)
 }
 
 // matching returns the IDs of the ended runs that match a pattern, on the server and here.
@@ -86,10 +86,10 @@ func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir 
 	var ended, open []string
 	if c != nil {
 		var err error
-		if open, err = starter.Matching(ctx, c, pattern, starter.OpenRuns); err != nil {
+		if open, err = cli.Matching(ctx, c, pattern, cli.OpenRuns); err != nil {
 			return nil, err
 		}
-		if ended, err = starter.Matching(ctx, c, pattern, starter.EndedRuns); err != nil {
+		if ended, err = cli.Matching(ctx, c, pattern, cli.EndedRuns); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cl
 	if of, err := chosen.Runs[0].IsSweep(ctx); err != nil || !of {
 		return chosen, err
 	}
-	ids, err := starter.TrialIDs(ctx, c, id, starter.AnyRuns)
+	ids, err := cli.TrialIDs(ctx, c, id, cli.AnyRuns)
 	if err != nil {
 		return nil, err
 	}
