@@ -54,7 +54,7 @@ func (s *stage) giveNotice(t *testing.T, runs []*run) {
 	go func() {
 		defer cancel()
 		// It is refused if the run has finished or is pending.
-		_, _ = starter.AskPatiently(ctx, endBound, r.Run, spec.UpdateNotice, spec.NoticeRequest{Within: spec.Duration(time.Second), Requeue: true})
+		_, _ = starter.Ask(ctx, r.Run, spec.UpdateNotice, spec.NoticeRequest{Within: spec.Duration(time.Second), Requeue: true})
 	}()
 }
 
