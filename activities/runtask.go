@@ -525,7 +525,7 @@ func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := l.describe(l.plan, p)
 	exit.Restart, exit.Steps = l.plan.number(p), l.services.StepTime(l.key)
 	if p := l.services.Progress(l.key); p != nil {
-		exit.LastStep = &p.Current
+		exit.LastStep, exit.Metrics = &p.Current, p.Metrics
 	}
 	return exit
 }

@@ -115,7 +115,7 @@ func (h *Host) progress(key runkey.Task) *spec.Progress {
 	if p == nil {
 		return nil
 	}
-	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message)}
+	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message), Metrics: p.Metrics}
 }
 
 // shortText turns a string into one line that is safe for a terminal, and limits its size as JSON.

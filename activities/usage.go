@@ -66,7 +66,7 @@ const (
 )
 
 func (l *taskLease) newUsageHistory(p supervisor.Process) *usageHistory {
-	return &usageHistory{lease: l, process: p, file: tasklog.NewUsage(p.LogDir), at: p.Started, known: l.now().Sub(p.Started) < freshFor}
+	return &usageHistory{lease: l, process: p, file: tasklog.NewUsage(p.LogDir, func() []series.Report { return l.services.Reports(l.key) }), at: p.Started, known: l.now().Sub(p.Started) < freshFor}
 }
 
 // note records the latest sample, unless it is already recorded.

@@ -51,12 +51,12 @@ func TestUsageOfTasks(t *testing.T) {
 	dir := a.Status.Tasks[1].LogDir
 	began := time.Unix(1_800_000_000, 0).UTC()
 	first, second := series.Point{From: began, Seconds: 10, CPUs: 1}, series.Point{From: began.Add(time.Minute), Seconds: 10, CPUs: 2}
-	require.NoError(t, tasklog.NewUsage(dir).Add(first))
+	require.NoError(t, tasklog.NewUsage(dir, noReports).Add(first))
 	run, n, rank, ok := tasklog.SplitProcessDir(dir)
 	require.True(t, ok)
 	again := tasklog.ProcessDir(run, n+1, rank) // after a restart
 	require.NoError(t, os.MkdirAll(again, 0o700))
-	require.NoError(t, tasklog.NewUsage(again).Add(second))
+	require.NoError(t, tasklog.NewUsage(again, noReports).Add(second))
 
 	r := starter.Get(nil, a.Status.RunID, "")
 	histories := must.Get(Usage(t.Context(), r.Files(a.Status), a.Status.Tasks))(t)
@@ -70,3 +70,5 @@ func TestUsageOfTasks(t *testing.T) {
 	histories = must.Get(Usage(t.Context(), r.Files(&another), a.Status.Tasks))(t)
 	assert.Empty(t, histories[1].Points, "a path that is not named after the run is not opened")
 }
+
+func noReports() []series.Report { return nil }

@@ -78,12 +78,12 @@ func cutMessages(r *spec.RunResult, most int) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
-			t.Exit.Steps = nil // the slow tasks are named
+			t.Exit.Steps, t.Exit.Metrics = nil, nil // the slow tasks are named
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
 			t.Exit.Printed, t.Exit.GPUError = nil, "" // the first failure includes them
 		}
 		for k := range t.Exits {
-			t.Exits[k].Printed, t.Exits[k].GPUError = nil, ""
+			t.Exits[k].Printed, t.Exits[k].GPUError, t.Exits[k].Metrics = nil, "", nil
 			t.Exits[k].Message = shorten.Text(t.Exits[k].Message, most)
 		}
 	}

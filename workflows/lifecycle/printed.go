@@ -117,7 +117,7 @@ func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []sp
 	for _, t := range a.tasks {
 		if host := hostOf(t); !t.absent && t.ok() && a.couldLeave(t, host, root) {
 			exit := *t.Exit
-			exit.Usage, exit.Steps = spec.Usage{}, nil
+			exit.Usage, exit.Steps, exit.Metrics = spec.Usage{}, nil, nil
 			done = append(done, spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank, Host: host, Exit: &exit})
 		}
 	}

@@ -9,4 +9,6 @@
 //
 // [Parse] reads a file's points; [Append] appends fixed-size records to the file. [Resample]
 // aligns several tasks' points on one grid, for tables and plots.
+//
+// A [Report] contains the numbers that a program reports with its progress. [Thin] bounds them.
 package series

@@ -141,6 +141,8 @@ type Exit struct {
 	Steps *StepTime `json:"steps,omitempty"`
 	// LastStep is the progress that the process last reported, or nil.
 	LastStep *float64 `json:"last_step,omitempty"`
+	// Metrics are the numbers that the process last reported with its progress, by name.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Usage is the resource usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`
 }

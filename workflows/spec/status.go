@@ -158,6 +158,8 @@ type Progress struct {
 	Total float64 `json:"total,omitempty"`
 	// Message is a short message of at most 100 bytes.
 	Message string `json:"message,omitempty"`
+	// Metrics are up to eight numbers by name, such as a loss.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 
 // Percent returns the completed share, rounded down. Total must be positive.

@@ -129,7 +129,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 // served contains a process's files, by their names in the protocol.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
-	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
+	"start": tasklog.StartFile, "usage": tasklog.UsageFile, "metrics": tasklog.MetricsFile,
 }
 
 // Files returns the names of the served files, without stacks.

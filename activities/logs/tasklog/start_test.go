@@ -118,7 +118,7 @@ func usagePoint(i int) series.Point {
 // A day of samples stays within a fixed size, and covers the day.
 func TestUsageHasAFixedSize(t *testing.T) {
 	dir, day := t.TempDir(), 24*360
-	u := NewUsage(dir)
+	u := NewUsage(dir, noReports)
 	for i := range day {
 		require.NoError(t, u.Add(usagePoint(i)))
 		if i < 10 {
@@ -137,7 +137,7 @@ func TestUsageHasAFixedSize(t *testing.T) {
 func TestUsageOfADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, UsageFile)
-	add := func(i int) error { return NewUsage(dir).Add(usagePoint(i)) }
+	add := func(i int) error { return NewUsage(dir, noReports).Add(usagePoint(i)) }
 	assert.Empty(t, ReadUsage(dir), "there is none")
 	require.NoError(t, add(0))
 	require.NoError(t, os.Truncate(path, series.RecordSize+5)) // the writer was killed
@@ -155,4 +155,20 @@ func TestUsageOfADamagedFile(t *testing.T) {
 	assert.Empty(t, ReadUsage(dir))
 	_, err := ParseUsage(make([]byte, 1<<20))
 	require.Error(t, err)
+}
+
+func noReports() []series.Report { return nil }
+
+// Another host worker continues the file of a process.
+func TestMetricsFile(t *testing.T) {
+	dir := t.TempDir()
+	at := func(i int) series.Report {
+		return series.Report{At: time.Unix(1_800_000_000+int64(i), 0).UTC(), Step: float64(i), Metrics: map[string]float64{"loss": 1 / float64(i+1)}}
+	}
+	for _, some := range [][]series.Report{{at(0), at(1)}, {at(0), at(1), at(2)}, {at(3)}} {
+		require.NoError(t, writeMetrics(dir, some))
+	}
+	b, _, err := ReadFile(filepath.Join(dir, MetricsFile), maxMetrics)
+	require.NoError(t, err)
+	assert.Equal(t, []series.Report{at(0), at(1), at(2), at(3)}, series.ParseReports(b))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
@@ -14,17 +15,24 @@ import (
 // newest appended last. When it holds twice keptPoints, points are merged.
 const UsageFile = "usage"
 
+// MetricsFile contains the metrics that a process reported over time, a line of JSON for each report
+// that is kept; see [series.Report].
+const MetricsFile = "metrics"
+
 const (
 	// keptPoints is the number of points kept for a process.
 	keptPoints = 160
 	// maxUsage limits the file, and what is read of it.
 	maxUsage = 2 * keptPoints * series.RecordSize
+	// maxMetrics limits the [MetricsFile], and what is read of it.
+	maxMetrics = 256 << 10
 )
 
-// Usage writes a process's [UsageFile]. It collects the points of up to two minutes, and of less at
+// Usage writes a process's [UsageFile] and its [MetricsFile]. It collects the points of up to two minutes, and of less at
 // the start, because opening a file costs much more than writing to it.
 type Usage struct {
 	dir     string
+	reports func() []series.Report
 	begun   time.Time
 	pending []series.Point
 }
@@ -35,8 +43,11 @@ const (
 	maxPending, pendingShare = 2 * time.Minute, 10
 )
 
-// NewUsage returns the Usage of the process with the given directory ([ProcessDir]).
-func NewUsage(processDir string) *Usage { return &Usage{dir: processDir} }
+// NewUsage returns the Usage of the process with the given directory ([ProcessDir]). reports
+// returns its reports that are not older than this Usage.
+func NewUsage(processDir string, reports func() []series.Report) *Usage {
+	return &Usage{dir: processDir, reports: reports}
+}
 
 // Add adds the next point. A point that cannot be written is lost.
 func (u *Usage) Add(p series.Point) error {
@@ -58,7 +69,22 @@ func (u *Usage) Flush() error {
 	if u.dir == "" || len(points) == 0 {
 		return nil
 	}
-	return appendUsage(u.dir, points)
+	return errors.Join(appendUsage(u.dir, points), writeMetrics(u.dir, u.reports()))
+}
+
+// writeMetrics writes the reports of a process, after those that an earlier Usage has written.
+func writeMetrics(dir string, reports []series.Report) error {
+	if len(reports) == 0 {
+		return nil
+	}
+	path := filepath.Join(dir, MetricsFile)
+	earlier, _, _ := ReadFile(path, maxMetrics) // otherwise there are none
+	all := slices.DeleteFunc(series.ParseReports(earlier), func(r series.Report) bool { return !r.At.Before(reports[0].At) })
+	var b []byte
+	for _, r := range series.Thin(append(all, reports...), series.KeptReports) {
+		b = series.AppendReport(b, r)
+	}
+	return atomicfile.Write(path, b, FileMode(dir))
 }
 
 func appendUsage(dir string, points []series.Point) error {

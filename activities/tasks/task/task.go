@@ -162,6 +162,12 @@ const (
 // that the end is unknown. It is cheap to call often. At most ten updates a second are sent, plus
 // every update that reaches the total. If the host is away, Progress blocks for at most a second.
 func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
+	return t.ProgressWith(ctx, current, total, message, nil)
+}
+
+// ProgressWith is like [Task.Progress] with up to eight further numbers by name, such as a loss.
+// They are kept over time, and sort the trials of a sweep.
+func (t *Task) ProgressWith(ctx context.Context, current, total float64, message string, metrics map[string]float64) error {
 	t.mu.Lock()
 	now := time.Now()
 	if now.Sub(t.progressSent) < progressEvery && (total <= 0 || current < total) {
@@ -170,7 +176,7 @@ func (t *Task) Progress(ctx context.Context, current, total float64, message str
 	}
 	t.progressSent = now
 	t.mu.Unlock()
-	b, err := encode(wire.Progress{Current: current, Total: total, Message: shorten.Text(message, maxProgress)})
+	b, err := encode(wire.Progress{Current: current, Total: total, Message: shorten.Text(message, maxProgress), Metrics: metrics})
 	if err != nil {
 		return fmt.Errorf("progress: %w", err)
 	}

@@ -1,6 +1,7 @@
 package taskapi
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/series"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -82,6 +84,8 @@ func putProgress(r *request) (any, *wire.Problem) {
 		Current *float64 `json:"current"`
 		Total   float64  `json:"total"`
 		Message string   `json:"message"`
+
+		Metrics map[string]float64 `json:"metrics"`
 	}
 	if problem := r.decode(&p, maxSmall); problem != nil {
 		return nil, problem
@@ -94,6 +98,14 @@ func putProgress(r *request) (any, *wire.Problem) {
 	case p.Total < 0:
 		return nil, invalid("total", "it cannot be negative; leave it out if it is unknown")
 	}
-	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress)})
+	if len(p.Metrics) > series.MaxMetrics {
+		return nil, invalid("metrics", fmt.Sprintf("there are %d; give at most %d", len(p.Metrics), series.MaxMetrics))
+	}
+	for name := range p.Metrics {
+		if !series.IsMetric(name) {
+			return nil, invalid("metrics", fmt.Sprintf("%q is no name of a metric; want up to 40 letters, digits, '_', '-' and '.', such as loss", name))
+		}
+	}
+	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress), Metrics: p.Metrics})
 	return wire.Done{OK: true}, nil
 }

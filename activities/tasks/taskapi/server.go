@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
 const (
@@ -97,6 +99,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	task     Task
 	progress *Progress
+	reports  []series.Report
 	work     *work
 }
 
@@ -153,7 +156,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
-		e.progress, e.work = nil, newWork(s.Observe) // of the previous process
+		e.progress, e.reports, e.work = nil, nil, newWork(s.Observe) // of the previous process
 	}
 	e.task = t
 	e.mu.Unlock()
@@ -214,6 +217,19 @@ func (s *Server) Progress(id runkey.Task) *Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.progress
+}
+
+// Reports returns the metrics that a task's process has reported over time.
+func (s *Server) Reports(id runkey.Task) []series.Report {
+	s.mu.Lock()
+	e := s.tasks[id]
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.reports)
 }
 
 // Release stops serving a run.
@@ -320,6 +336,11 @@ func (e *endpoint) view() Task {
 func (e *endpoint) setProgress(p wire.Progress) {
 	e.mu.Lock()
 	e.progress = &p
+	if len(p.Metrics) > 0 {
+		if e.reports = append(e.reports, series.Report{At: time.Now().UTC(), Step: p.Current, Metrics: p.Metrics}); len(e.reports) == 2*series.KeptReports {
+			e.reports = series.Thin(e.reports, series.KeptReports)
+		}
+	}
 	w := e.work
 	e.mu.Unlock()
 	w.progress(p.Current)

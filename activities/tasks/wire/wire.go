@@ -85,6 +85,8 @@ type Progress struct {
 	// Total is the final value of Current, or 0 if it is unknown.
 	Total   float64 `json:"total,omitempty"`
 	Message string  `json:"message,omitempty"`
+	// Metrics are up to eight numbers by name, such as a loss.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 
 // Arrive is a task's arrival at a barrier.

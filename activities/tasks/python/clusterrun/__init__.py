@@ -24,7 +24,7 @@ A program meets the other tasks at a barrier, and can report about itself:
     def train():
         clusterrun.barrier("data is loaded")
         for epoch in range(10):
-            clusterrun.progress(epoch, 10, "loss 0.3")
+            clusterrun.progress(epoch, 10, loss=0.3)
         clusterrun.result({"loss": 0.3})    # what the task returns
 
 All tasks stop together when one requests it, and each exits on its own:

@@ -79,9 +79,10 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
     os.replace(new, path)
 
 
-def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
-    """Report the task's progress, which people see while the task runs. It is cheap to call
-    often. At most ten updates a second are sent, and always the update that reaches the total.
+def progress(current: float, total: Optional[float] = None, message: str = "", **metrics: float) -> None:
+    """Report the task's progress, which people see while the task runs. Up to eight further
+    numbers, such as loss=0.3, are kept over time, and sort the trials of a sweep; those that are
+    not finite are left out. It is cheap to call often. At most ten updates a second are sent, and always the update that reaches the total.
     If the host is away for longer than a second, the update is dropped. NaN and the infinities
     count as 0, which for a total means unknown. It does nothing outside a task."""
     host = find_host()
@@ -94,6 +95,9 @@ def progress(current: float, total: Optional[float] = None, message: str = "") -
         return
     host.progress_sent = now
     body = {"current": _finite(current), "total": _finite(total), "message": message_of(message)[:1000]}
+    numbers = {name: number(name, value) for name, value in metrics.items()}
+    if numbers:
+        body["metrics"] = {name: value for name, value in numbers.items() if math.isfinite(value)}
     try:
         host.call("PUT", "/v1/progress", json.dumps(body).encode(), _PROGRESS_PATIENCE)
     except Away:

@@ -1,0 +1,86 @@
+package series
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// Report is what a program reported with its progress: numbers such as a loss.
+type Report struct {
+	At      time.Time          `json:"at"`
+	Step    float64            `json:"step"`
+	Metrics map[string]float64 `json:"metrics"`
+}
+
+const (
+	// MaxMetrics is the maximum number of metrics in a report, and maxName of bytes in a name.
+	MaxMetrics, maxName = 8, 40
+	// KeptReports is the number of reports that are kept for a process.
+	KeptReports = 160
+)
+
+// IsMetric reports whether a metric can have the name. Names are also keys in command lines,
+// addresses and CSV.
+func IsMetric(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c != '-' && c != '.' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxName
+}
+
+// Thin returns at most most of the reports, the last one of each interval. The intervals are powers
+// of two, so that thinning what has been thinned loses nothing more. The reports must be in time
+// order.
+func Thin(reports []Report, most int) []Report {
+	if len(reports) <= most {
+		return reports
+	}
+	whole := reports[len(reports)-1].At.Sub(reports[0].At)
+	for width := time.Millisecond; ; width *= 2 {
+		if int64(whole/width) > int64(most)-2 { // both ends may be in the middle of an interval
+			continue
+		}
+		kept, last := reports[:0:0], int64(-1)
+		for _, r := range reports {
+			if interval := r.At.UnixMilli() / width.Milliseconds(); interval == last {
+				kept[len(kept)-1] = r
+			} else {
+				kept, last = append(kept, r), interval
+			}
+		}
+		return kept
+	}
+}
+
+// AppendReport appends a report's line to b.
+func AppendReport(b []byte, r Report) []byte {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return b // a number is not finite
+	}
+	return append(append(b, line...), '\n')
+}
+
+// ParseReports returns the reports in lines, in time order. It skips others, since another program
+// may have written them.
+func ParseReports(b []byte) (reports []Report) {
+	for line := range bytes.Lines(b) {
+		var r Report
+		if json.Unmarshal(line, &r) != nil || len(r.Metrics) > MaxMetrics || r.At.Unix() <= 0 || r.At.Unix() >= lastSecond {
+			continue
+		}
+		valid := len(reports) == 0 || !r.At.Before(reports[len(reports)-1].At)
+		for name := range r.Metrics {
+			valid = valid && IsMetric(name)
+		}
+		if valid {
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
