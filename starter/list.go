@@ -63,7 +63,7 @@ type Summary struct {
 	// Dir is the working directory.
 	Dir   string `json:"dir,omitempty"`
 	Queue string `json:"queue"`
-	// Sweep reports whether it is a sweep. Tasks are the tasks of each trial.
+	// Sweep reports whether it is a sweep. Tasks is then the number of trials.
 	Sweep bool `json:"sweep,omitempty"`
 	// TrialOf is a trial's sweep.
 	TrialOf string `json:"-"`

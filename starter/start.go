@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // Options configure how a run is started.
@@ -80,6 +81,11 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		// Workflow timeouts would close the run without its Release.
 		Memo:          runs.Memo(s, o.Owner),
 		StaticSummary: runs.Summary(s),
+	}
+	if o.Sweep != nil {
+		if grid, err := o.Sweep.Grid.Parse(); err == nil {
+			options.Memo[runs.MemoTasks] = plural.Of(grid.Len(), "trial", "trials")
+		}
 	}
 	if o.Torchrun {
 		options.Memo[runs.MemoTorchrun] = true

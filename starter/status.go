@@ -36,6 +36,9 @@ type (
 func (r *Run) Status(ctx context.Context) (*Status, error) {
 	s, err := r.status(ctx)
 	if err == nil {
+		if s.Sweep != nil && s.Sweep.Trials == 0 {
+			s.Sweep.Trials = r.countTrials(ctx)
+		}
 		s.Facts = outcome.Facts(s, time.Now())
 	}
 	return s, err
@@ -62,6 +65,9 @@ func (r *Run) status(ctx context.Context) (*Status, error) {
 		Open:        workflowstatus.IsOpen(info.GetStatus()),
 		Paused:      workflowstatus.IsPaused(info.GetStatus()),
 		Started:     startOf(info),
+	}
+	if info.GetType().GetName() == spec.SweepWorkflowType {
+		s.Sweep = &spec.SweepStatus{} // until it is known
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
@@ -122,7 +128,7 @@ func (c *chain) query(ctx context.Context) (*spec.Status, error) {
 func fillOpen(s *Status, answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.GivenUpAfter, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.GivenUpAfter, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
-	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
+	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, cmp.Or(answer.Sweep, s.Sweep)
 	s.Preemptions, s.PendingSince, s.Notice = answer.Preemptions, answer.PendingSince, answer.Notice
 	addTasks(s, answer.Tasks)
 }
@@ -162,7 +168,7 @@ func fillEnded(s *Status, result *spec.RunResult, err error) {
 		}
 		return
 	}
-	s.Sweep, s.Preemptions = result.Sweep, result.Preemptions
+	s.Sweep, s.Preemptions = cmp.Or(result.Sweep, s.Sweep), result.Preemptions
 	s.Generation, s.Verdict, s.GroupRestarts, s.Slow = result.Generation, result.Verdict, result.GroupRestarts, result.Slow
 	for _, t := range result.Tasks {
 		status := TaskStatus{
@@ -186,7 +192,7 @@ func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 	if err != nil {
 		return false
 	}
-	s.Generation, s.GroupRestarts, s.Sweep = answer.Generation, answer.GroupRestarts, answer.Sweep
+	s.Generation, s.GroupRestarts, s.Sweep = answer.Generation, answer.GroupRestarts, cmp.Or(answer.Sweep, s.Sweep)
 	for i := range answer.Tasks {
 		if t := &answer.Tasks[i]; t.Host != "" {
 			t.State = spec.TaskEnded // its host stops it when the server reports the termination
@@ -198,6 +204,9 @@ func fillTerminated(s *Status, ctx context.Context, r *Run) bool {
 
 // fillFromSpec lists the tasks if the run does not report them.
 func (c *chain) fillFromSpec(ctx context.Context, s *Status, execution string) {
+	if s.Sweep != nil {
+		return
+	}
 	started, err := c.spec(ctx, execution)
 	if err != nil {
 		return

@@ -49,6 +49,20 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	return &s, nil
 }
 
+// countTrials returns the number of the trials of a sweep that does not report them, or 0 if it was
+// refused.
+func (r *Run) countTrials(ctx context.Context) int {
+	of, err := r.SweepSpec(ctx)
+	if err != nil {
+		return 0
+	}
+	grid, err := of.Grid.Parse()
+	if err != nil {
+		return 0
+	}
+	return grid.Len()
+}
+
 // NotSweepError reports that a run is not a sweep.
 type NotSweepError struct{ RunID string }
 

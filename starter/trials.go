@@ -1,11 +1,13 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/parallel"
@@ -18,6 +20,8 @@ import (
 type Trial struct {
 	Trial int    `json:"trial"`
 	RunID string `json:"run_id"`
+	// ExecutionID is empty until its run has started.
+	ExecutionID string `json:"execution_id,omitempty"`
 	// State is pending, running, succeeded, failed, cancelled or skipped.
 	State string `json:"state"`
 	// Parameters has the values by name.
@@ -30,14 +34,40 @@ type Trial struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Silent are hosts of the trial that have not sent anything for a while.
 	Silent []outcome.SilentHost `json:"silent,omitempty"`
-	// Value is the first value that its tasks have returned, by rank.
+	// Error is the first line of a failed trial's error.
+	Error string `json:"error,omitempty"`
+	// Progress is the last progress of the first task that reports some.
+	Progress *spec.Progress `json:"progress,omitempty"`
+	// Value is the first value that the tasks of a successful trial have returned, by rank.
 	Value json.RawMessage `json:"value,omitempty"`
+	// hasResult reports whether Error, Progress and Value are those of its end.
+	hasResult bool
 }
 
-// Trials returns the names of a sweep's parameters, and all its trials. If values is set, it
-// also reads the results of successful trials, with one request each. The server's list lags
-// slightly.
-func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []string, trials []Trial, err error) {
+// Number returns the number that sorts the trial.
+func (t *Trial) Number(by sweep.Order) (n float64, ok bool) { return by.Of(t.Value, t.metrics()) }
+
+// BestTrials returns the indices of the trials that have a number and have not failed, best first.
+func BestTrials(trials []Trial, by sweep.Order) []int {
+	return by.Best(len(trials), func(i int) (float64, bool) {
+		n, ok := trials[i].Number(by)
+		return n, ok && trials[i].State != sweep.Failed.String()
+	})
+}
+
+// Keys returns the keys of the trial's numbers; see [sweep.Keys].
+func (t *Trial) Keys() []string { return sweep.Keys(t.Value, t.metrics()) }
+
+func (t *Trial) metrics() map[string]float64 {
+	if t.Progress == nil {
+		return nil
+	}
+	return t.Progress.Metrics
+}
+
+// Trials returns the names of a sweep's parameters, and all its trials. The server's list lags
+// slightly. See [Run.ReadTrials] for what it omits.
+func (r *Run) Trials(ctx context.Context, s *Status) (names []string, trials []Trial, err error) {
 	of, err := r.SweepSpec(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -66,53 +96,87 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 		return nil, nil, err
 	}
 	verdicts(ctx, r.client, runs)
-	latest := map[int]Summary{}
 	for _, run := range slices.Backward(runs) { // so that the latest run of a trial wins
 		_, trial, ok := spec.SplitTrialID(run.RunID)
 		if !ok || run.TrialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // an earlier sweep with that ID
 			continue
 		}
-		latest[trial] = run
 		trials[trial].fill(run)
-	}
-	findSilent(ctx, r, trials, latest)
-	if values {
-		readValues(ctx, r, trials, latest)
 	}
 	return grid.Names(), trials, nil
 }
 
-// maxLooked limits how many trials are checked for silent hosts. The longest-running ones are.
-const maxLooked = 16
+// maxDescribed limits how many running trials are described. The longest-running ones are.
+const maxDescribed = 200
 
-// findSilent finds silent hosts of the oldest running trials. It omits facts that are currently
-// unknown.
-func findSilent(ctx context.Context, r *Run, trials []Trial, latest map[int]Summary) {
+// DescribeTrials adds the progress and the silent hosts of running trials. It omits what is
+// currently unknown.
+func (r *Run) DescribeTrials(ctx context.Context, trials []Trial) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
-	var oldest []int
-	for trial, run := range latest {
-		if run.Open && time.Since(run.Started) > silentAfter {
-			oldest = append(oldest, trial)
+	var running []*Trial
+	for i := range trials {
+		if t := &trials[i]; t.State == sweep.Running.String() && t.ExecutionID != "" {
+			running = append(running, t)
 		}
 	}
-	slices.SortFunc(oldest, func(a, b int) int { return latest[a].Started.Compare(latest[b].Started) })
-	parallel.Each(8, oldest[:min(len(oldest), maxLooked)], func(_, trial int) {
-		run := latest[trial]
-		d, err := Get(r.client, run.RunID, run.ExecutionID).describe(ctx)
+	slices.SortFunc(running, func(a, b *Trial) int { return a.Started.Compare(b.Started) })
+	parallel.Each(8, running[:min(len(running), maxDescribed)], func(_ int, t *Trial) {
+		d, err := Get(r.client, t.RunID, t.ExecutionID).describe(ctx)
 		if err != nil {
 			return
 		}
-		trials[trial].Silent = silentHosts(time.Now(), 0, d.GetPendingActivities(), func(id string) string {
-			for _, a := range d.GetPendingActivities() {
-				var beat spec.Heartbeat
-				if a.GetActivityId() == id && decode(a.GetHeartbeatDetails(), &beat) {
-					return beat.Host
-				}
+		hosts := map[string]string{}
+		for _, a := range d.GetPendingActivities() {
+			var beat spec.Heartbeat
+			if decode(a.GetHeartbeatDetails(), &beat) {
+				hosts[a.GetActivityId()] = beat.Host
+				t.Progress = cmp.Or(t.Progress, beat.Progress)
 			}
-			return ""
-		})
+		}
+		t.Silent = silentHosts(time.Now(), 0, d.GetPendingActivities(), func(id string) string { return hosts[id] })
 	})
+}
+
+// ReadTrials adds the errors, the last progress and the values of trials that have ended, with one
+// request each, until ctx is done. known are earlier trials, whose results are not read again.
+// It returns the number of missing results.
+func (r *Run) ReadTrials(ctx context.Context, trials, known []Trial) (missing int) {
+	parallel.Each(16, trials, func(i int, _ Trial) {
+		t := &trials[i]
+		switch {
+		case i < len(known) && known[i].hasResult && known[i].ExecutionID == t.ExecutionID:
+			t.Error, t.Progress, t.Value, t.hasResult = known[i].Error, known[i].Progress, known[i].Value, true
+		case t.ExitCode != nil && ctx.Err() == nil:
+			result, err := Get(r.client, t.RunID, t.ExecutionID).Wait(ctx)
+			if t.hasResult = result != nil || IsError[*TerminatedError](err); result != nil {
+				t.addResult(result)
+			}
+		}
+	})
+	for _, t := range trials {
+		if t.ExitCode != nil && !t.hasResult {
+			missing++
+		}
+	}
+	return missing
+}
+
+func (t *Trial) addResult(r *spec.RunResult) {
+	if t.State == sweep.Failed.String() {
+		t.Error, _, _ = strings.Cut(r.Message, "\n")
+		if f := cmp.Or(r.FirstError, r.FirstFailure); f != nil && f.Printed != nil {
+			t.Error = f.Printed.String()
+		}
+	}
+	for _, task := range r.Tasks {
+		if e := task.Exit; e != nil && e.LastStep != nil && t.Progress == nil {
+			t.Progress = &spec.Progress{Current: *e.LastStep, Metrics: e.Metrics}
+		}
+		if t.State == sweep.Succeeded.String() && t.Value == nil && len(task.Value) > 0 {
+			t.Value = task.Value
+		}
+	}
 }
 
 // states returns a sweep's trial states, or nil if they are unknown.
@@ -124,7 +188,7 @@ func states(s *Status) (*sweep.Machine, error) {
 }
 
 func (t *Trial) fill(run Summary) {
-	t.Started, t.Cause, t.ExitCode = run.Started, run.Cause, nil // it may have run before
+	t.ExecutionID, t.Started, t.Cause, t.ExitCode = run.ExecutionID, run.Started, run.Cause, nil // it may have run before
 	if run.Open {
 		t.State, t.Seconds = sweep.Running.String(), seconds(time.Since(run.Started))
 		return
@@ -134,22 +198,3 @@ func (t *Trial) fill(run Summary) {
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
-
-// readValues reads the values that trials returned.
-func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summary) {
-	parallel.Each(16, trials, func(i int, t Trial) {
-		if t.State != sweep.Succeeded.String() {
-			return
-		}
-		result, err := Get(r.client, t.RunID, runs[t.Trial].ExecutionID).Wait(ctx)
-		if err != nil {
-			return // the value stays unknown
-		}
-		for _, task := range result.Tasks {
-			if len(task.Value) > 0 {
-				trials[i].Value = task.Value
-				return
-			}
-		}
-	})
-}

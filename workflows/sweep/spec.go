@@ -9,7 +9,7 @@ import (
 // Spec is a sweep workflow's input.
 type Spec struct {
 	// Run is each trial's spec, with parameter names in braces.
-	Run  *spec.RunSpec `json:"run"`
+	Run  *spec.RunSpec `json:"run,omitempty"`
 	Grid Grid          `json:"grid"`
 	Rules
 	// Owner is the user who started it.

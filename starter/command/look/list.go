@@ -145,9 +145,6 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 			exit = fmt.Sprint(r.ExitCode)
 		}
 		tasks := cli.OrDash(spec.OneLine(r.Tasks))
-		if r.Sweep {
-			tasks = "sweep"
-		}
 		row := []any{spec.OneLine(r.RunID), state, exit, tasks, cli.OrDash(spec.OneLine(r.Owner)), r.Started.Local().Format("2006-01-02 15:04:05"), took}
 		if heard {
 			row = append(row, lastOutput(r.LastOutput))

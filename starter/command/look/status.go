@@ -75,10 +75,8 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	if err != nil {
 		return err
 	}
-	switch of, err := isSweep(ctx, r, s); {
-	case err != nil:
-		return err
-	case of:
+	switch {
+	case s.Sweep != nil:
 		return showSweep(ctx, a, r, s, o)
 	case o.csv, o.best != "":
 		return cli.Usagef("--csv and --best are for sweeps: %s", (&starter.NotSweepError{RunID: r.ID}).Error())
@@ -102,15 +100,6 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 		a.Say("no task of the run matches")
 	}
 	return nil
-}
-
-// isSweep reports whether a run is a sweep. A sweep that was terminated on the server lacks its
-// trials' status.
-func isSweep(ctx context.Context, r *starter.Run, s *starter.Status) (bool, error) {
-	if s.Sweep != nil || len(s.Tasks) > 0 && !s.Unanswered && s.Result != nil {
-		return s.Sweep != nil, nil
-	}
-	return r.IsSweep(ctx)
 }
 
 // watchStatus shows a run's status until the run has ended.

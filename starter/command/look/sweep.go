@@ -1,14 +1,12 @@
 package look
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -31,24 +30,31 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 			return cli.Usagef("--%s is about one run; name a trial of the sweep, such as %s", flag, spec.TrialID(r.ID, 0))
 		}
 	}
-	best, err := parseBest(o.best)
-	if err != nil {
-		return err
-	}
-	if s.Sweep == nil && s.Result != nil && s.Result.Sweep == nil && !o.csv && !a.Global.JSON {
+	if s.Sweep.Trials == 0 && !o.csv && !a.Global.JSON {
 		printStatus(a.Out, s, false) // it was refused
 		return nil
 	}
-	names, trials, err := r.Trials(ctx, s, best != nil || o.csv || a.Global.JSON)
+	var best *sweep.Order
+	if o.best != "" {
+		order, err := sweep.ParseOrder(o.best)
+		if err != nil {
+			return cli.Usagef("--best: %s", err)
+		}
+		best = &order
+	}
+	names, trials, err := r.Trials(ctx, s)
 	if err != nil {
 		return err
+	}
+	if best != nil || o.csv || a.Global.JSON {
+		addResults(ctx, r, trials)
 	}
 	if o.tasks.failed {
 		trials = slices.DeleteFunc(trials, func(t starter.Trial) bool { return t.State != sweep.Failed.String() })
 	}
 	if best != nil {
-		if trials, err = best.sort(trials); err != nil {
-			return err
+		if trials = sortTrials(trials, *best); len(trials) == 0 {
+			return fmt.Errorf("--best: no trial has returned an object with the number %s, or has reported it with its progress; see `clusterrun help sweeps`", best.Key)
 		}
 	}
 	switch {
@@ -69,6 +75,12 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 	case !o.tasks.each():
 		shown = standOut(trials)
 	}
+	if best == nil {
+		addResults(ctx, r, shown)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if len(shown) > 0 {
 		fmt.Fprintln(a.Out)
 		printTrials(a.Out, names, shown, best)
@@ -77,6 +89,12 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 		a.Say("%d more are not shown; --all shows them", more)
 	}
 	return nil
+}
+
+// addResults adds what running trials report, and how others ended.
+func addResults(ctx context.Context, r *starter.Run, trials []starter.Trial) {
+	r.DescribeTrials(ctx, trials)
+	r.ReadTrials(ctx, trials, nil) // what is missing is unknown
 }
 
 const bestRows = 10
@@ -99,12 +117,19 @@ func standOut(trials []starter.Trial) []starter.Trial {
 }
 
 // printTrials writes a line for each trial.
-func printTrials(out io.Writer, names []string, trials []starter.Trial, best *best) {
+func printTrials(out io.Writer, names []string, trials []starter.Trial, best *sweep.Order) {
 	heading := []any{"TRIAL", "STATE", "EXIT", "TOOK"}
 	if best != nil {
-		heading = append(heading, strings.ToUpper(spec.OneLine(best.key)))
+		heading = append(heading, strings.ToUpper(spec.OneLine(best.Key)))
 	}
-	w := cli.NewTable(out, append(heading, strings.ToUpper(strings.Join(names, "\t")))...)
+	for _, name := range names {
+		heading = append(heading, strings.ToUpper(name))
+	}
+	hasErrors := slices.ContainsFunc(trials, func(t starter.Trial) bool { return t.Error != "" })
+	if hasErrors {
+		heading = append(heading, "ERROR")
+	}
+	w := cli.NewTable(out, heading...)
 	for _, t := range trials {
 		took := "-"
 		if !t.Started.IsZero() {
@@ -112,11 +137,14 @@ func printTrials(out io.Writer, names []string, trials []starter.Trial, best *be
 		}
 		row := []any{t.Trial, t.State, exitOf(t, "-"), took}
 		if best != nil {
-			n, _ := best.of(t)
+			n, _ := t.Number(*best)
 			row = append(row, strconv.FormatFloat(n, 'g', 8, 64))
 		}
 		for _, name := range names {
 			row = append(row, cli.OrDash(spec.OneLine(shorten.Text(t.Parameters[name], 40))))
+		}
+		if hasErrors {
+			row = append(row, cli.OrDash(spec.OneLine(shorten.Text(t.Error, 80))))
 		}
 		w.Row(row...)
 	}
@@ -137,28 +165,32 @@ func exitOf(t starter.Trial, none string) string {
 
 // writeCSV writes the table of trials. JSON objects become one column per key.
 func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
-	var keys []string
-	values := make([]map[string]json.RawMessage, len(trials))
+	columns := make([]map[string]string, len(trials))
+	all := map[string]bool{}
 	for i, t := range trials {
-		if len(t.Value) == 0 {
-			continue
+		columns[i] = map[string]string{}
+		var object map[string]json.RawMessage
+		if len(t.Value) > 0 && (json.Unmarshal(t.Value, &object) != nil || object == nil) {
+			columns[i]["value"] = plain(t.Value)
 		}
-		if json.Unmarshal(t.Value, &values[i]) != nil || values[i] == nil {
-			values[i] = map[string]json.RawMessage{"": t.Value}
+		for key, value := range object {
+			columns[i]["value."+key] = plain(value)
 		}
-		for key := range values[i] {
-			if !slices.Contains(keys, key) {
-				keys = append(keys, key)
+		if t.Progress != nil {
+			for name, n := range t.Progress.Metrics {
+				columns[i]["metric."+name] = strconv.FormatFloat(n, 'g', -1, 64)
 			}
 		}
+		if t.Error != "" {
+			columns[i]["error"] = t.Error
+		}
+		for column := range columns[i] {
+			all[column] = true
+		}
 	}
-	slices.Sort(keys)
-	heading := append([]string{"trial", "state", "exit_code", "seconds"}, names...)
-	for _, key := range keys {
-		heading = append(heading, strings.TrimSuffix("value."+key, "."))
-	}
+	more := slices.Sorted(maps.Keys(all))
 	w := csv.NewWriter(out)
-	_ = w.Write(heading) // w remembers errors
+	_ = w.Write(slices.Concat([]string{"trial", "state", "exit_code", "seconds"}, names, more)) // w remembers errors
 	for i, t := range trials {
 		row := []string{strconv.Itoa(t.Trial), t.State, exitOf(t, ""), ""}
 		if !t.Started.IsZero() {
@@ -167,8 +199,8 @@ func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
 		for _, name := range names {
 			row = append(row, t.Parameters[name])
 		}
-		for _, key := range keys {
-			row = append(row, plain(values[i][key]))
+		for _, column := range more {
+			row = append(row, columns[i][column])
 		}
 		_ = w.Write(row)
 	}
@@ -179,72 +211,13 @@ func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
 // plain returns a JSON value, without quotes if it is a string.
 func plain(value json.RawMessage) string {
 	var text string
-	if len(value) == 0 || json.Unmarshal(value, &text) == nil {
+	if json.Unmarshal(value, &text) == nil {
 		return text
 	}
 	return spec.FormatValue(value)
 }
 
-// best is the order of --best.
-type best struct {
-	key string
-	max bool
-}
-
-func parseBest(text string) (*best, error) {
-	if text == "" {
-		return nil, nil
-	}
-	key, order, _ := strings.Cut(text, ":")
-	if key == "" || order != "min" && order != "max" {
-		return nil, cli.Usagef("--best %s: give the key of a returned value and its order, such as loss:min or accuracy:max; value:min is for values that are numbers", text)
-	}
-	return &best{key: key, max: order == "max"}, nil
-}
-
-// of returns a trial's sort key.
-func (b *best) of(t starter.Trial) (float64, bool) {
-	value := t.Value
-	if len(value) == 0 {
-		return 0, false
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) && b.key == "value" {
-		return number64(value)
-	}
-	for part := range strings.SplitSeq(b.key, ".") {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(value, &object) != nil {
-			return 0, false
-		}
-		value = object[part]
-	}
-	return number64(value)
-}
-
-func number64(value json.RawMessage) (float64, bool) {
-	var n float64
-	if len(value) == 0 || json.Unmarshal(value, &n) != nil || math.IsNaN(n) {
-		return 0, false
-	}
-	return n, true
-}
-
-// sort returns the trials with that number, best first.
-func (b *best) sort(trials []starter.Trial) ([]starter.Trial, error) {
-	sorted := slices.DeleteFunc(trials, func(t starter.Trial) bool {
-		_, ok := b.of(t)
-		return !ok
-	})
-	if len(sorted) == 0 {
-		return nil, fmt.Errorf("--best: no trial has returned an object with the number %s; a task returns what it writes to the file CLUSTERRUN_RESULT_FILE", b.key)
-	}
-	slices.SortStableFunc(sorted, func(x, y starter.Trial) int {
-		n, _ := b.of(x)
-		m, _ := b.of(y)
-		if b.max {
-			n, m = m, n
-		}
-		return cmp.Compare(n, m)
-	})
-	return sorted, nil
+// sortTrials returns the trials that have a number and have not failed, best first.
+func sortTrials(trials []starter.Trial, by sweep.Order) []starter.Trial {
+	return list.Of(starter.BestTrials(trials, by), func(i int) starter.Trial { return trials[i] })
 }

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,9 @@ func ProgressColumn(p *spec.Progress) string {
 	text := decimal(p.Current)
 	if p.Total > 0 {
 		text = fmt.Sprintf("%d%% (%s/%s)", p.Percent(), decimal(p.Current), decimal(p.Total))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+		text += fmt.Sprintf(" %s=%s", name, decimal(p.Metrics[name]))
 	}
 	return strings.TrimSpace(text + " " + p.Message)
 }
