@@ -7,14 +7,17 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // Account is everything known about a run.
 type Account struct {
 	Status *starter.Status `json:"status"`
 	// Spec is the run's spec, or nil if it cannot be read.
-	Spec   *spec.RunSpec `json:"spec,omitempty"`
-	Phases []Phase       `json:"phases,omitempty"`
+	Spec *spec.RunSpec `json:"spec,omitempty"`
+	// Sweep is set for a sweep; Spec is then the spec of its trials.
+	Sweep  *sweep.Spec `json:"sweep,omitempty"`
+	Phases []Phase     `json:"phases,omitempty"`
 	// Source is the run's source code, or nil if unknown.
 	Source *source.Source `json:"source,omitempty"`
 	// Tasks are in the order of the status.

@@ -23,6 +23,8 @@ func fields(s *spec.RunSpec) values {
 	}
 	out := values{}
 	walk(out, "", doc)
+	delete(out, "env."+spec.EnvSweep) // all trials differ in these
+	delete(out, "env."+spec.EnvTrial)
 	return out
 }
 

@@ -19,6 +19,8 @@ type UsageHistory struct {
 	Host string `json:"host,omitempty"`
 	// Points cover all of the task's processes, sorted by time.
 	Points []series.Point `json:"points"`
+	// Reports are the processes' metrics.
+	Reports []series.Report `json:"metrics,omitempty"`
 }
 
 // Usage reads tasks' usage over time, in their order. It omits points that cannot be read, and
@@ -32,9 +34,7 @@ func Usage(ctx context.Context, f *files.Files, tasks []starter.TaskStatus) ([]U
 		if t.LogDir == "" || away[t.Host] {
 			continue
 		}
-		points, err := usageOf(ctx, f, t)
-		histories[i].Points = append(histories[i].Points, points...)
-		if err != nil {
+		if err := histories[i].read(ctx, f, t); err != nil {
 			failed = append(failed, err)
 			away[t.Host] = true
 		}
@@ -42,18 +42,31 @@ func Usage(ctx context.Context, f *files.Files, tasks []starter.TaskStatus) ([]U
 	return histories, errors.Join(failed...)
 }
 
-func usageOf(ctx context.Context, f *files.Files, t starter.TaskStatus) (points []series.Point, err error) {
+// read adds what a task's processes have recorded.
+func (h *UsageHistory) read(ctx context.Context, f *files.Files, t starter.TaskStatus) error {
 	dirs, err := f.ProcessesOf(ctx, t)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
-	for _, dir := range dirs {
-		b, readErr := f.Read(ctx, t.Host, filepath.Join(dir, tasklog.UsageFile))
-		if errors.Is(readErr, fs.ErrNotExist) {
-			continue // written by an earlier version, or only just started
+	read := func(dir, file string, add func(b []byte) error) {
+		b, readErr := f.Read(ctx, t.Host, filepath.Join(dir, file))
+		if !errors.Is(readErr, fs.ErrNotExist) { // otherwise the process only just started
+			err = errors.Join(err, readErr, add(b))
 		}
-		of, parseErr := tasklog.ParseUsage(b)
-		points, err = append(points, of...), errors.Join(err, readErr, parseErr)
 	}
-	return points, err
+	reports := t.Progress != nil && len(t.Progress.Metrics) > 0 || t.Exit != nil && len(t.Exit.Metrics) > 0
+	for _, dir := range dirs {
+		read(dir, tasklog.UsageFile, func(b []byte) error {
+			points, err := tasklog.ParseUsage(b)
+			h.Points = append(h.Points, points...)
+			return err
+		})
+		if reports {
+			read(dir, tasklog.MetricsFile, func(b []byte) error {
+				h.Reports = append(h.Reports, series.ParseReports(b)...)
+				return nil
+			})
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -15,7 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -96,7 +99,14 @@ func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	if err != nil && !starter.IsError[*spec.InvalidSpecError](err) {
 		return nil, err // an invalid spec is encrypted, or of a later version
 	}
-	return record.New(status, s, histories), nil
+	of := record.New(status, s, histories)
+	if status.Sweep != nil {
+		if of.Sweep, err = r.SweepSpec(ctx); err != nil {
+			return nil, err
+		}
+		of.Sweep.Run = nil // it is of.Spec
+	}
+	return of, nil
 }
 
 // whyNoSpec returns why a run's spec is unknown, and the remedy.
@@ -114,12 +124,19 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if s.Verdict != "" {
 		state = string(s.Verdict)
 	}
-	fmt.Fprintf(a.Out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(cli.LocalTime), cli.OrDash(spec.OneLine(s.Owner)))
+	what := "run"
+	if of.Sweep != nil {
+		what = "sweep"
+	}
+	fmt.Fprintf(a.Out, "%s %s: %s, started %s by %s\n", what, s.RunID, state, s.Started.Local().Format(cli.LocalTime), cli.OrDash(spec.OneLine(s.Owner)))
 	if why := reasonOfEnd(s); why != "" {
 		fmt.Fprintln(a.Out, spec.EscapeControl(why))
 	}
 	if line := phasesLine(of.Phases); line != "" {
 		fmt.Fprintln(a.Out, line)
+	}
+	if of.Sweep != nil {
+		fmt.Fprintf(a.Out, "\n%s\n", gridLines(of.Sweep))
 	}
 	if of.Source != nil {
 		fmt.Fprintln(a.Out, "\nsource:")
@@ -148,6 +165,29 @@ func printAccount(a *cli.App, of *record.Account) error {
 	}
 	_, err = fmt.Fprintf(a.Out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.EscapeControl(string(text)), "\n"), "\n", "\n  "))
 	return err
+}
+
+// gridLines describes the trials of a sweep.
+func gridLines(of *sweep.Spec) string {
+	grid, err := of.Grid.Parse()
+	if err != nil {
+		return err.Error()
+	}
+	array := cmp.Or(of.Grid.Product, "a table of "+strings.Join(grid.Names(), ", "))
+	text := fmt.Sprintf("%s, at most %d at a time: %s", plural.Of(grid.Len(), "trial", "trials"), of.AtMost, spec.EscapeControl(array))
+	if of.MaxFailures != nil {
+		text += fmt.Sprintf("\nno more trials start after %s", plural.Of(*of.MaxFailures+1, "failure", "failures"))
+	}
+	if of.Grid.Product != "" {
+		return text
+	}
+	for i := range min(grid.Len(), maxRows) {
+		text += fmt.Sprintf("\n  %d: %s", i, shorten.Text(spec.OneLine(sweep.Words(grid.Values(i))), 200))
+	}
+	if more := grid.Len() - maxRows; more > 0 {
+		text += fmt.Sprintf("\n  and %d more", more)
+	}
+	return text
 }
 
 // reasonOfEnd returns why a run ended if no process was the reason, for example because it was
