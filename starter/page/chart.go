@@ -87,13 +87,18 @@ func (s *Series) chart(charted []int, f *Frame) Chart {
 			curves = append(curves, curve{"c-chosen" + itoa(i%MaxCharted), "rank " + itoa(t.Rank), t.Values})
 		}
 	}
-	top := 0.0
-	for _, v := range most {
-		if !math.IsNaN(v) {
-			top = max(top, v)
+	top, bottom := 0.0, 0.0
+	for i := range most {
+		if !math.IsNaN(most[i]) {
+			top, bottom = max(top, most[i]), min(bottom, least[i])
 		}
 	}
-	top = roundUp(top, s.Unit)
+	if bottom < 0 { // only metrics are
+		bottom = -roundUp(-bottom, s.Unit)
+	}
+	if top > 0 || bottom == 0 {
+		top = roundUp(top, s.Unit)
+	}
 	c := Chart{Name: s.Name}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" role="img" aria-label="%s from %s to %s">`, escaped(s.Name), s.time(0, f), s.time(len(s.Times)-1, f))
@@ -103,19 +108,22 @@ func (s *Series) chart(charted []int, f *Frame) Chart {
 	b.WriteString(`<svg y="4" width="100%" height="100" viewBox="0 0 1000 100" preserveAspectRatio="none">`)
 	if len(s.Tasks) > 1 {
 		b.WriteString(`<polygon points="`)
-		upper, lower := s.points(most, top), s.points(least, top)
+		upper, lower := s.points(most, bottom, top), s.points(least, bottom, top)
 		slices.Reverse(lower)
 		b.WriteString(strings.Join(append(slices.Concat(upper...), slices.Concat(reversed(lower)...)...), " "))
 		b.WriteString(`"/>`)
 	}
 	for _, line := range curves {
-		for _, part := range s.points(line.values, top) {
+		for _, part := range s.points(line.values, bottom, top) {
 			fmt.Fprintf(&b, `<polyline class="%s" points="%s"/>`, line.class, strings.Join(part, " "))
 		}
 		c.Keys = append(c.Keys, Key{line.class, line.text, s.Unit.format(last(line.values))})
 	}
 	b.WriteString(`</svg>`)
 	fmt.Fprintf(&b, `<text x="2" y="15">%s</text>`, s.Unit.format(top))
+	if bottom < 0 {
+		fmt.Fprintf(&b, `<text x="2" y="101">%s</text>`, s.Unit.format(bottom))
+	}
 	fmt.Fprintf(&b, `<text x="0" y="118">%s</text><text x="100%%" y="118" text-anchor="end">%s</text></svg>`, s.time(0, f), s.time(len(s.Times)-1, f))
 	c.SVG = template.HTML(b.String())
 	return c
@@ -131,7 +139,7 @@ func reversed(parts [][]string) [][]string {
 
 // points returns a line's points, in parts separated by gaps of unknown values. If there are too
 // many, it keeps the largest of neighbouring values.
-func (s *Series) points(values []float64, top float64) (parts [][]string) {
+func (s *Series) points(values []float64, bottom, top float64) (parts [][]string) {
 	from, to := s.Times[0], s.Times[len(s.Times)-1]
 	whole := max(1, to.Sub(from).Seconds())
 	step := (len(s.Times) + maxPoints - 1) / maxPoints
@@ -152,7 +160,7 @@ func (s *Series) points(values []float64, top float64) (parts [][]string) {
 			end()
 			continue
 		}
-		x, y := 1000*s.Times[i].Sub(from).Seconds()/whole, 100-100*v/top
+		x, y := 1000*s.Times[i].Sub(from).Seconds()/whole, 100-100*(v-bottom)/(top-bottom)
 		part = append(part, strconv.FormatFloat(x, 'f', 1, 64)+","+strconv.FormatFloat(y, 'f', 1, 64))
 	}
 	end()

@@ -16,6 +16,7 @@ var functions = template.FuncMap{
 	"add":     func(a, b int) int { return a + b },
 	"bytes":   bytesText,
 	"cell":    spec.OneLine,
+	"columns": columnsOf,
 	"count":   plural.Of,
 	"csp":     func() string { return CSP(File) },
 	"css":     func() template.CSS { return template.CSS(asset("page.css")) },

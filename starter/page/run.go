@@ -5,7 +5,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
@@ -29,9 +31,11 @@ type RunPage struct {
 	// Cause is why the run ended. It is nil if the run is open or has succeeded.
 	Cause *Cause
 	// Notices are facts that need attention: silent hosts, what a run waits for, slow tasks.
-	Notices  []Notice
-	Actions  []Action
-	Tasks    Tasks
+	Notices []Notice
+	Actions []Action
+	Tasks   Tasks
+	// Sweep is set for a sweep, which has trials instead of tasks and output.
+	Sweep    *Sweep
 	Output   Output
 	Timeline Timeline
 	// Stacks compares the tasks' stacks as last captured. It is nil if none were captured.
@@ -119,6 +123,21 @@ type Variable struct {
 
 // Command is a command to copy.
 type Command struct{ What, Line string }
+
+// maxSpec is how many bytes of a spec are shown.
+const maxSpec = 128 << 10
+
+// AddSpec adds a run's spec.
+func (p *RunPage) AddSpec(s *spec.RunSpec) {
+	text, err := s.WithoutSecrets().YAML()
+	if err != nil {
+		return
+	}
+	p.Spec = string(text)
+	if more := len(p.Spec) - maxSpec; more > 0 {
+		p.Spec = p.Spec[:maxSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
+	}
+}
 
 // RenderRun writes a run's page.
 func RenderRun(w io.Writer, p *RunPage, m Mode) error {

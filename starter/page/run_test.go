@@ -16,10 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // rendered returns a page's HTML and its parsed tree.
@@ -160,6 +162,82 @@ func TestALargeRun(t *testing.T) {
 	page, root = rendered(t, runOf(10_000), File)
 	assert.Less(t, len(page), 5<<20)
 	assert.Contains(t, text(byID(root, "tasks")), "The worst 2000 of 10000 tasks; the others are left out of this file.")
+}
+
+// sweepOf returns the page of a sweep whose first trials have failed and whose last ones run.
+func sweepOf(trials, failed, running int) *RunPage {
+	p := &RunPage{Frame: Frame{At: noon, Zone: time.UTC}, ID: "hp", Open: true, State: "running", Tone: Active, Sweep: &Sweep{Names: []string{"lr", "note"}}}
+	for i := range trials {
+		t := starter.Trial{
+			Trial: i, RunID: spec.TrialID("hp", i), ExecutionID: "e", State: "succeeded", ExitCode: new(int), Seconds: 90, Started: noon,
+			Parameters: map[string]string{"lr": fmt.Sprint(i), "note": "<b>"}, Progress: &spec.Progress{Current: 5, Metrics: map[string]float64{"loss": float64(10 + i%7)}},
+		}
+		switch {
+		case i < failed:
+			t.State, t.Error, *t.ExitCode = "failed", "ValueError: <nan>", 3
+		case i >= trials-running:
+			t.State, t.ExitCode = "running", nil
+		default:
+			t.Value = []byte(fmt.Sprintf(`{"eval": %d}`, i))
+		}
+		p.Sweep.Trials = append(p.Sweep.Trials, t)
+	}
+	return p
+}
+
+func TestASweep(t *testing.T) {
+	p := sweepOf(30, 2, 3)
+	p.Sweep.Missing = 4
+	_, root := rendered(t, p, Live)
+	assert.Contains(t, text(byID(root, "head")), "hp running 30 trials")
+	assert.Nil(t, byID(root, "output"))
+	grid := rows(root)
+	require.Len(t, grid, 30)
+	assert.Equal(t, "0 failed exit code 3 0 <b> 10 5 1m 30s ValueError: <nan>", grid[0])
+	assert.Equal(t, "27 running 27 <b> 16 5 1m 30s", grid[2])
+	assert.Equal(t, "2 succeeded 2 <b> 2 12 5 1m 30s", grid[5])
+	tasks := text(byID(root, "tasks"))
+	assert.Contains(t, tasks, "2 failed 3 running 25 succeeded")
+	assert.Contains(t, tasks, "lowest eval 2 in trial 2 lr=2 note=<b> highest eval 26 in trial 26")
+	assert.Contains(t, tasks, "lowest loss 10 in trial 0")
+	assert.Contains(t, tasks, "4 more results are being read.")
+	links := func(root *html.Node) (to []string) {
+		for _, a := range all(byID(root, "tasks"), named("a")) {
+			to = append(to, attribute(a, "href"))
+		}
+		return to
+	}
+	assert.Contains(t, links(root), "/runs/hp.27")
+	assert.Contains(t, links(root), "?state=failed#tasks")
+	assert.Contains(t, links(root), "?sort=loss%3Amin#tasks")
+
+	p.Tasks.Filter.State, p.Sweep.Order = "succeeded", sweep.Order{Key: "eval", Max: true}
+	_, root = rendered(t, p, Live)
+	grid = rows(root)
+	require.Len(t, grid, 25)
+	assert.True(t, strings.HasPrefix(grid[0], "26 succeeded"), grid[0])
+	assert.Contains(t, links(root), "?sort=eval%3Amax&state=failed#tasks", "the order is kept")
+	_, root = rendered(t, p, File)
+	assert.NotContains(t, links(root), "/runs/hp.27")
+}
+
+// A large sweep shows a square for each trial, and rows for those that matter or are the best.
+func TestALargeSweep(t *testing.T) {
+	p := sweepOf(2000, 3, 10)
+	_, root := rendered(t, p, Live)
+	assert.Len(t, all(all(root, classed("squares"))[0], named("i")), 2000)
+	require.Len(t, rows(root), 13)
+	assert.Contains(t, text(byID(root, "tasks")), "The 13 trials that matter most. all 2000")
+	p.Sweep.Order = sweep.Order{Key: "loss"}
+	_, root = rendered(t, p, Live)
+	require.Len(t, rows(root), mattering)
+	assert.Contains(t, text(byID(root, "tasks")), "The 50 trials with the lowest loss. all 2000")
+	p.Tasks.Filter.Page = 2
+	_, root = rendered(t, p, Live)
+	assert.Contains(t, text(byID(root, "tasks")), "201 to 400 of 2000 trials")
+	p.Sweep = &Sweep{}
+	_, root = rendered(t, p, Live)
+	assert.Contains(t, text(byID(root, "tasks")), "The trials are being read.")
 }
 
 func TestAHostThatIsAway(t *testing.T) {

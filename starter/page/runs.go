@@ -2,6 +2,7 @@ package page
 
 import (
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
@@ -46,6 +47,9 @@ type RunRow struct {
 	Started, Ended time.Time // Ended is zero if the run is open
 	Restarts       int
 }
+
+// RunURL returns the address of a run's page.
+func RunURL(id string) string { return "/runs/" + url.PathEscape(id) }
 
 // RenderRuns writes a list of runs.
 func RenderRuns(w io.Writer, p *RunsPage) error { return render(w, "runs", p) }

@@ -3,6 +3,7 @@ package page
 import (
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/text/timespan"
@@ -36,6 +37,7 @@ const (
 	Number  Unit = iota // a plain number, such as a number of processors
 	Bytes               // memory
 	Seconds             // step time
+	Metric              // a number that the program reports; whether low or high is bad is unknown
 )
 
 // format returns a value with its unit.
@@ -45,6 +47,8 @@ func (u Unit) format(v float64) string {
 		return "–"
 	case u == Bytes:
 		return bytesText(int64(v))
+	case u == Metric:
+		return strconv.FormatFloat(v, 'g', 4, 64)
 	case u == Seconds:
 		return timespan.OfSeconds(v)
 	case v == 0:
@@ -111,7 +115,7 @@ func (s *Series) worst() int {
 			found, worst = i, mean
 		}
 	}
-	if len(s.Tasks) < 2 {
+	if len(s.Tasks) < 2 || s.Unit == Metric {
 		return -1
 	}
 	return found

@@ -74,28 +74,38 @@ type Count struct {
 	Current bool
 }
 
-// Counts returns the number of tasks in each state, most urgent first.
+// Counts returns the number of tasks or trials in each state, most urgent first.
 func (p *RunPage) Counts() (counts []Count) {
 	at := map[string]int{}
-	for _, task := range p.Tasks.All {
-		i, ok := at[task.State]
+	add := func(state string, tone Tone) {
+		i, ok := at[state]
 		if !ok {
 			i = len(counts)
-			at[task.State] = i
-			counts = append(counts, Count{State: task.State, Tone: task.Tone, Current: p.Tasks.Filter.State == task.State})
-			if p.IsLarge() && !p.IsFile() {
-				counts[i].URL = p.tasksURL(TaskFilter{State: task.State, Host: p.Tasks.Filter.Host})
+			at[state] = i
+			counts = append(counts, Count{State: state, Tone: tone, Current: p.Tasks.Filter.State == state})
+			if (p.IsLarge() || p.Sweep != nil) && !p.IsFile() {
+				counts[i].URL = p.tasksURL(TaskFilter{State: state, Host: p.Tasks.Filter.Host})
 			}
 		}
 		counts[i].N++
-		counts[i].Tone = min(counts[i].Tone, task.Tone)
+		counts[i].Tone = min(counts[i].Tone, tone)
+	}
+	for _, task := range p.Tasks.All {
+		add(task.State, task.Tone)
+	}
+	if p.Sweep != nil {
+		for _, trial := range p.Sweep.rows() {
+			add(trial.State, trial.Tone)
+		}
 	}
 	slices.SortStableFunc(counts, func(a, b Count) int { return cmp.Compare(a.Tone, b.Tone) })
 	return counts
 }
 
 // IsLarge reports whether the run has squares.
-func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MaxRows }
+func (p *RunPage) IsLarge() bool {
+	return len(p.Tasks.All) > MaxRows || p.Sweep != nil && len(p.Sweep.Trials) > MaxRows
+}
 
 // tasksURL returns the page's address with other grid rows.
 func (p *RunPage) tasksURL(f TaskFilter) string { return p.query(f) + "#tasks" }
@@ -119,56 +129,67 @@ func (p *RunPage) query(f TaskFilter) string {
 		set("page", itoa(f.Page))
 	}
 	set("chart", p.ChartedText())
+	if p.Sweep != nil && p.Sweep.Order.Key != "" {
+		set("sort", p.Sweep.Order.String())
+	}
 	return "?" + values.Encode()
 }
 
-// TaskRows holds rows of the grid.
-type TaskRows struct {
-	Rows []Task
-	// Text describes which tasks these are.
+// Rows holds rows of the grid.
+type Rows[T any] struct {
+	Rows []T
+	// Text describes which tasks or trials these are.
 	Text string
-	// Pages are links to other tasks.
+	// Pages are links to others.
 	Pages []Link
 }
 
 // TaskRows returns the selected rows, worst first except on pages of all tasks.
-func (p *RunPage) TaskRows() TaskRows {
+func (p *RunPage) TaskRows() Rows[Task] {
 	q := p.Tasks.Filter
 	rows := slices.Clone(p.Tasks.All)
 	if q.State != "" || q.Host != "" {
 		rows = slices.DeleteFunc(rows, func(t Task) bool { return q.State != "" && t.State != q.State || q.Host != "" && t.Host != q.Host })
 	}
-	if !p.IsLarge() {
+	if !p.IsLarge() || p.IsFile() || q == (TaskFilter{}) {
 		worstFirst(rows)
-		return TaskRows{Rows: rows}
+	}
+	matters := func(t Task) bool { return t.Tone <= Warning || t.Slow != 0 }
+	return paged(p, rows, len(p.Tasks.All), "tasks", "tasks that matter most", matters)
+}
+
+// paged returns the rows that a page shows, out of those that its filter selects from all. Without
+// a filter, a large run's page shows the first ones that matter, and at least ten.
+func paged[T any](p *RunPage, rows []T, all int, noun, first string, matters func(T) bool) Rows[T] {
+	q := p.Tasks.Filter
+	if !p.IsLarge() {
+		return Rows[T]{Rows: rows}
 	}
 	if p.IsFile() {
-		worstFirst(rows)
 		if len(rows) > MaxFileRows {
-			return TaskRows{Rows: rows[:MaxFileRows], Text: "The worst " + itoa(MaxFileRows) + " of " + itoa(len(rows)) + " tasks; the others are left out of this file."}
+			return Rows[T]{Rows: rows[:MaxFileRows], Text: "The worst " + itoa(MaxFileRows) + " of " + itoa(len(rows)) + " " + noun + "; the others are left out of this file."}
 		}
-		return TaskRows{Rows: rows}
+		return Rows[T]{Rows: rows}
 	}
-	every := Link{Text: "all " + itoa(len(p.Tasks.All)), URL: p.tasksURL(TaskFilter{Page: 1})}
-	if q.Page == 0 && q.State == "" && q.Host == "" {
-		worstFirst(rows)
-		n := mattering
-		for n > 0 && rows[n-1].Tone > Warning && rows[n-1].Slow == 0 && n > 10 {
+	every := Link{Text: "all " + itoa(all), URL: p.tasksURL(TaskFilter{Page: 1})}
+	if q == (TaskFilter{}) {
+		n := min(mattering, len(rows))
+		for n > 10 && !matters(rows[n-1]) {
 			n--
 		}
-		return TaskRows{Rows: rows[:n], Text: "The " + itoa(n) + " tasks that matter most.", Pages: []Link{every}}
+		return Rows[T]{Rows: rows[:n], Text: "The " + itoa(n) + " " + first + ".", Pages: []Link{every}}
 	}
 	matter := Link{Text: "those that matter", URL: p.tasksURL(TaskFilter{})}
 	page, last := max(1, q.Page), (len(rows)+MaxRows-1)/MaxRows
 	page = min(page, max(1, last))
 	from := (page - 1) * MaxRows
 	to := min(len(rows), from+MaxRows)
-	found := TaskRows{Rows: rows[from:to], Pages: []Link{matter}}
+	found := Rows[T]{Rows: rows[from:to], Pages: []Link{matter}}
 	switch {
 	case len(rows) == 0:
-		found.Text = "No such tasks."
+		found.Text = "No such " + noun + "."
 	default:
-		found.Text = itoa(from+1) + " to " + itoa(to) + " of " + itoa(len(rows)) + " tasks"
+		found.Text = itoa(from+1) + " to " + itoa(to) + " of " + itoa(len(rows)) + " " + noun
 		if q.State != "" {
 			found.Text += ", " + q.State
 		}
@@ -275,10 +296,10 @@ func (t *Task) Age(p *RunPage) string {
 // columns tells which grid columns contain values.
 type columns struct{ Step, Rate, CPU, Memory, GPU, Age, Line, Host, PID bool }
 
-// Columns returns the columns with a value in some row.
-func (r TaskRows) Columns() (c columns) {
-	for i := range r.Rows {
-		t := &r.Rows[i]
+// columnsOf returns the columns with a value in some row.
+func columnsOf(rows []Task) (c columns) {
+	for i := range rows {
+		t := &rows[i]
 		c.Step, c.Rate = c.Step || t.Step != 0 || t.Steps != 0, c.Rate || t.Seconds != 0
 		c.CPU, c.Memory, c.GPU = c.CPU || t.CPUs != 0, c.Memory || t.Memory != 0, c.GPU || t.GPUs != 0 || t.GPUMemory != 0
 		c.Age, c.Line, c.Host, c.PID = c.Age || !t.LastOutput.IsZero(), c.Line || t.LastLine != "", c.Host || t.Host != "", c.PID || t.PID != 0

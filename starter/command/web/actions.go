@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,12 @@ func actionsOf(s *starter.Status) []page.Action {
 		{Name: actionStop, Label: "Stop", Question: "Stop " + s.RunID + "?", Effect: "All tasks get the stop signal of the spec, and SIGKILL after its grace. The run ends.", Danger: true},
 		{Name: actionKill, Label: "Kill", Question: "Kill all tasks of " + s.RunID + "?", Effect: "All tasks get SIGKILL, without time to save their work. The run ends.", Danger: true},
 	}
+	if s.Sweep != nil {
+		actions = slices.DeleteFunc(actions, func(a page.Action) bool { return a.Name != actionStop })
+		actions[0].Effect = "No more trials start, and the running ones are stopped."
+	}
 	for i := range actions {
-		actions[i].URL = runURL(s.RunID) + "/" + actions[i].Name
+		actions[i].URL = page.RunURL(s.RunID) + "/" + actions[i].Name
 	}
 	return actions
 }
@@ -77,7 +82,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		note = page.Notice{Tone: page.Bad, Text: err.Error()}
 	}
 	s.runs.forget(keyOf(run))
-	to := runURL(run.ID) + "?note=" + url.QueryEscape(s.notes.add(note))
+	to := page.RunURL(run.ID) + "?note=" + url.QueryEscape(s.notes.add(note))
 	if r.PathValue("action") == actionStacks && err == nil {
 		to += "#stacks"
 	}

@@ -117,6 +117,16 @@ func (f *facts[V]) entry(key string) *fact[V] {
 	return f.known[key]
 }
 
+// last returns the last value for a key, or the zero value.
+func (f *facts[V]) last(key string) (v V) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.known[key]; e != nil {
+		v = e.value
+	}
+	return v
+}
+
 // forget makes the next caller ask.
 func (f *facts[V]) forget(key string) {
 	f.mu.Lock()

@@ -61,7 +61,7 @@ func (s *Server) showHosts(w http.ResponseWriter, r *http.Request) {
 }
 
 func runLink(run fleet.Run) page.Link {
-	return page.Link{Text: run.WorkflowID, URL: runURL(run.WorkflowID)}
+	return page.Link{Text: run.WorkflowID, URL: page.RunURL(run.WorkflowID)}
 }
 
 func hostRow(h fleet.HostStatus) page.HostRow {

@@ -78,7 +78,7 @@ func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Ru
 		}
 	}
 	p.Output.Pending = !known
-	p.Output.Filter, p.Output.LogURL = q.OutputFilter, runURL(run.ID)+"/log"
+	p.Output.Filter, p.Output.LogURL = q.OutputFilter, page.RunURL(run.ID)+"/log"
 	if run.ExecutionID != "" {
 		p.Output.LogURL += "?execution=" + url.QueryEscape(run.ExecutionID)
 	}

@@ -93,8 +93,13 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 	p = model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
 	p.Tasks.Filter = taskFilter(r)
 	p.Charted = chartedRanks(r)
-	hasParts := s.addParts(r.Context(), p, run, f.status, until)
-	hasOutput := s.addOutput(r.Context(), p, run, f.status, parseOutputQuery(r.URL.Query()), until)
+	if f.status.Sweep != nil {
+		isWhole = s.addSweep(r.Context(), p, run, f.status, r.URL.Query().Get("sort"), until)
+	} else {
+		hasParts := s.addParts(r.Context(), p, run, f.status, until)
+		hasOutput := s.addOutput(r.Context(), p, run, f.status, parseOutputQuery(r.URL.Query()), until)
+		isWhole = hasParts && hasOutput
+	}
 	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
 		p.Stacks = &found
 	}
@@ -107,7 +112,7 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 	if p.Open && !s.ReadOnly {
 		p.Actions = actionsOf(f.status)
 	}
-	return p, hasParts && hasOutput
+	return p, isWhole
 }
 
 // taskFilter returns a request's task selection.

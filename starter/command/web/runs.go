@@ -198,7 +198,7 @@ func (q listQuery) filters() []page.Filter {
 // row returns a run's row.
 func (q listQuery) row(run starter.Summary) page.RunRow {
 	row := page.RunRow{
-		ID: run.RunID, URL: runURL(run.RunID), Name: run.Name, Command: run.Command, Tasks: run.Tasks,
+		ID: run.RunID, URL: page.RunURL(run.RunID), Name: run.Name, Command: run.Command, Tasks: run.Tasks,
 		Owner: page.Link{Text: run.Owner, URL: q.with("user", run.Owner)}, Started: run.Started, Ended: run.Ended,
 		Restarts: run.Restarts,
 	}
@@ -212,9 +212,6 @@ func (q listQuery) row(run starter.Summary) page.RunRow {
 	}
 	return row
 }
-
-// runURL returns the address of a run's page.
-func runURL(id string) string { return "/runs/" + url.PathEscape(id) }
 
 // stateOf returns a run's state in a list, and what is unusual about it.
 func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {

@@ -48,6 +48,7 @@ type Server struct {
 	lists   facts[runList]
 	fleets  facts[fleetFacts]
 	runs    facts[*runFacts]
+	sweeps  facts[*sweepFacts]
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
 	notes   notes
@@ -70,6 +71,7 @@ func Listen(flag string, port int) (*Server, error) {
 		listener: l,
 		// An ended run changes only when its logs are removed.
 		runs:    facts[*runFacts]{lasts: func(f *runFacts) bool { return !f.status.Open }},
+		sweeps:  facts[*sweepFacts]{lasts: func(f *sweepFacts) bool { return f.lasts }},
 		parts:   facts[*runParts]{lasts: func(p *runParts) bool { return p.lasts }},
 		outputs: facts[*runOutput]{lasts: func(o *runOutput) bool { return o.lasts }},
 	}, nil

@@ -13,7 +13,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -22,8 +21,6 @@ const (
 	maxEvents = 100
 	// maxLanes is the maximum number of lanes for barriers, and for tasks.
 	maxLanes = 4
-	// maxSpec is how many bytes of a spec are shown.
-	maxSpec = 128 << 10
 )
 
 // AddAccount adds the parts of a run's page that come from its history: the spec and, on the
@@ -31,11 +28,8 @@ const (
 func AddAccount(p *page.RunPage, of *record.Account, rounds []barriers.Round) {
 	if of.Spec == nil {
 		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
-	} else if text, err := of.Spec.WithoutSecrets().YAML(); err == nil {
-		p.Spec = string(text)
-		if more := len(p.Spec) - maxSpec; more > 0 {
-			p.Spec = p.Spec[:maxSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
-		}
+	} else {
+		p.AddSpec(of.Spec)
 	}
 	l := &p.Timeline
 	l.Spans = slices.Concat(phaseSpans(of, l.To), processSpans(of.Status), roundSpans(rounds))

@@ -27,7 +27,7 @@ func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks pag
 	files := r.Files(s)
 	defer files.Close()
 	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the rest
-	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
+	return Files{append(Metrics(histories), Usage(histories, len(s.Tasks))...), readStarts(ctx, files, s)}
 }
 
 // toChart returns the tasks to chart. If the run has too many, it returns those with problems

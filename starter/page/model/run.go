@@ -44,6 +44,10 @@ func (r Run) Page(now time.Time) *page.RunPage {
 		p.Restarts = s.Generation
 	}
 	p.Progress = progressOf(s.Tasks)
+	if of := s.Sweep; of != nil && of.Trials > 0 {
+		part := float64(of.Ended()+of.Skipped) / float64(of.Trials)
+		p.Progress = &page.Progress{Least: part, Most: part, Left: time.Duration(of.RemainingSeconds) * time.Second, Message: of.Counts()}
+	}
 	p.Cause = causeOf(s)
 	if p.Stacks != nil && (p.Cause != nil && p.Cause.Sentence == p.Stacks.Sentence || outcome.Has(s.Facts, outcome.FactHung)) {
 		p.Stacks = new(p.Stacks.Below())
@@ -178,6 +182,13 @@ func ToneOf(s outcome.Severity) page.Tone {
 func commandsOf(s *starter.Status) []page.Command {
 	id := shellword.Of(s.RunID)
 	commands := []page.Command{{What: "Status", Line: "clusterrun status " + id}, {What: "Output", Line: "clusterrun logs " + id}}
+	if s.Sweep != nil {
+		commands[1] = page.Command{What: "All trials as CSV", Line: "clusterrun status --csv " + id}
+		if s.Open {
+			return append(commands, page.Command{What: "Stop", Line: "clusterrun stop " + id})
+		}
+		return append(commands, page.Command{What: "Run it again", Line: "clusterrun rerun " + id})
+	}
 	if s.Open {
 		return append(commands, page.Command{What: "Follow the output", Line: "clusterrun logs -f " + id},
 			page.Command{What: "Stacks", Line: "clusterrun stacks " + id}, page.Command{What: "Stop", Line: "clusterrun stop " + id})

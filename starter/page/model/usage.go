@@ -2,7 +2,9 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter/page"
@@ -93,6 +95,56 @@ func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 		}
 		if isUsed {
 			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// Metrics returns the metrics that tasks have reported over time, on a shared grid of times. A value
+// lasts until the task's next report.
+func Metrics(histories []record.UsageHistory) (found []page.Series) {
+	var from, to time.Time
+	for _, h := range histories {
+		for _, r := range h.Reports {
+			if from.IsZero() || r.At.Before(from) {
+				from = r.At
+			}
+			if r.At.After(to) {
+				to = r.At
+			}
+		}
+	}
+	whole := to.Sub(from)
+	if whole <= 0 {
+		return nil
+	}
+	times := make([]time.Time, maxTimes)
+	for i := range times {
+		times[i] = from.Add(whole * time.Duration(i) / (maxTimes - 1))
+	}
+	at := map[string]int{} // the indices of the series by name
+	for _, h := range histories {
+		values := map[string][]float64{}
+		last := map[string]int{}
+		for _, r := range h.Reports {
+			i := int((maxTimes - 1) * float64(r.At.Sub(from)) / float64(whole))
+			for name, v := range r.Metrics {
+				if values[name] == nil {
+					values[name], last[name] = slices.Repeat([]float64{math.NaN()}, maxTimes), i
+				}
+				for k := last[name] + 1; k < i; k++ {
+					values[name][k] = values[name][k-1]
+				}
+				values[name][i], last[name] = v, i
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			i, ok := at[name]
+			if !ok {
+				i = len(found)
+				at[name], found = i, append(found, page.Series{Name: name, Unit: page.Metric, Times: times})
+			}
+			found[i].Tasks = append(found[i].Tasks, page.TaskSeries{Rank: h.Rank, Name: h.Name, Values: values[name]})
 		}
 	}
 	return found

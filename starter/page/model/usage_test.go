@@ -66,3 +66,27 @@ func TestUsageIsBounded(t *testing.T) {
 	short := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, 1)}}, 1)
 	assert.Len(t, short[0].Times, 2, "a line has two ends")
 }
+
+// A metric of all tasks is one series, and lasts until the next report.
+func TestMetrics(t *testing.T) {
+	report := func(seconds int, metrics map[string]float64) series.Report {
+		return series.Report{At: noon.Add(time.Duration(seconds) * time.Second), Metrics: metrics}
+	}
+	assert.Empty(t, Metrics([]record.UsageHistory{{}, {Reports: []series.Report{report(1, map[string]float64{"loss": 1})}}}), "at one time")
+	found := Metrics([]record.UsageHistory{
+		{Name: "worker-0", Reports: []series.Report{report(0, map[string]float64{"loss": 2, "acc": 0}), report(60, map[string]float64{"loss": -1})}},
+		{Name: "worker-1", Rank: 1, Reports: []series.Report{report(119, map[string]float64{"loss": 3})}},
+	})
+	require.Len(t, found, 2)
+	assert.Equal(t, []string{"acc", "loss"}, []string{found[0].Name, found[1].Name})
+	require.Len(t, found[1].Tasks, 2)
+	loss := found[1].Tasks[0].Values
+	assert.Equal(t, []float64{2, 2, -1}, []float64{loss[0], loss[59], loss[60]})
+	assert.True(t, math.IsNaN(loss[61]), "it is unknown whether the process still lived")
+	assert.Equal(t, 3.0, found[1].Tasks[1].Values[119])
+
+	charts := (&page.RunPage{Frame: page.Frame{Zone: time.UTC}, Series: found[1:]}).Charts()
+	require.Len(t, charts, 1)
+	assert.Equal(t, []page.Key{{Class: "c-median", Text: "median", Value: "3"}}, charts[0].Keys, "none is the worst")
+	assert.Contains(t, string(charts[0].SVG), ">-1</text>")
+}
