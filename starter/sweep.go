@@ -49,8 +49,7 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	return &s, nil
 }
 
-// countTrials returns the number of the trials of a sweep that does not report them, or 0 if it was
-// refused.
+// countTrials returns a sweep's number of trials according to its spec, or 0 if it was refused.
 func (r *Run) countTrials(ctx context.Context) int {
 	of, err := r.SweepSpec(ctx)
 	if err != nil {

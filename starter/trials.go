@@ -26,19 +26,19 @@ type Trial struct {
 	State string `json:"state"`
 	// Parameters has the values by name.
 	Parameters map[string]string `json:"parameters"`
-	// ExitCode is the exit code of the run, once it has ended.
+	// ExitCode is the run's exit code, once it is finished.
 	ExitCode *int       `json:"exit_code,omitempty"`
 	Cause    spec.Cause `json:"cause,omitempty"`
 	Started  time.Time  `json:"started,omitzero"`
 	// Seconds is the time from its start, with its wait for room, to its end or until now.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Silent are hosts of the trial that have not sent anything for a while.
+	// Silent lists the trial's hosts that have been silent for a while.
 	Silent []outcome.SilentHost `json:"silent,omitempty"`
 	// Error is the first line of a failed trial's error.
 	Error string `json:"error,omitempty"`
 	// Progress is the last progress of the first task that reports some.
 	Progress *spec.Progress `json:"progress,omitempty"`
-	// Value is the first value that the tasks of a successful trial have returned, by rank.
+	// Value is a successful trial's first returned value, by rank.
 	Value json.RawMessage `json:"value,omitempty"`
 	// hasResult reports whether Error, Progress and Value are those of its end.
 	hasResult bool
@@ -47,7 +47,7 @@ type Trial struct {
 // Number returns the number that sorts the trial.
 func (t *Trial) Number(by sweep.Order) (n float64, ok bool) { return by.Of(t.Value, t.metrics()) }
 
-// BestTrials returns the indices of the trials that have a number and have not failed, best first.
+// BestTrials returns the indices of trials with a number, best first, without failed ones.
 func BestTrials(trials []Trial, by sweep.Order) []int {
 	return by.Best(len(trials), func(i int) (float64, bool) {
 		n, ok := trials[i].Number(by)
@@ -55,7 +55,7 @@ func BestTrials(trials []Trial, by sweep.Order) []int {
 	})
 }
 
-// Keys returns the keys of the trial's numbers; see [sweep.Keys].
+// Keys returns its numbers' keys; see [sweep.Keys].
 func (t *Trial) Keys() []string { return sweep.Keys(t.Value, t.metrics()) }
 
 func (t *Trial) metrics() map[string]float64 {
@@ -138,9 +138,9 @@ func (r *Run) DescribeTrials(ctx context.Context, trials []Trial) {
 	})
 }
 
-// ReadTrials adds the errors, the last progress and the values of trials that have ended, with one
-// request each, until ctx is done. known are earlier trials, whose results are not read again.
-// It returns the number of missing results.
+// ReadTrials adds the errors, the last progress and the values of finished trials, with one request
+// each, until ctx is done. It copies results in known, an earlier list. It returns the number of
+// missing results.
 func (r *Run) ReadTrials(ctx context.Context, trials, known []Trial) (missing int) {
 	parallel.Each(16, trials, func(i int, _ Trial) {
 		t := &trials[i]

@@ -164,7 +164,7 @@ func TestALargeRun(t *testing.T) {
 	assert.Contains(t, text(byID(root, "tasks")), "The worst 2000 of 10000 tasks; the others are left out of this file.")
 }
 
-// sweepOf returns the page of a sweep whose first trials have failed and whose last ones run.
+// sweepOf returns a sweep's page. The first trials have failed, and the last ones are running.
 func sweepOf(trials, failed, running int) *RunPage {
 	p := &RunPage{Frame: Frame{At: noon, Zone: time.UTC}, ID: "hp", Open: true, State: "running", Tone: Active, Sweep: &Sweep{Names: []string{"lr", "note"}}}
 	for i := range trials {

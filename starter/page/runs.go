@@ -48,7 +48,7 @@ type RunRow struct {
 	Restarts       int
 }
 
-// RunURL returns the address of a run's page.
+// RunURL returns a run page's address.
 func RunURL(id string) string { return "/runs/" + url.PathEscape(id) }
 
 // RenderRuns writes a list of runs.

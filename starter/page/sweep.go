@@ -57,7 +57,7 @@ func (s *Sweep) rows() []Trial {
 	return rows
 }
 
-// Keys returns the keys of the trials' numbers.
+// Keys returns the numbers' keys.
 func (s *Sweep) Keys() (keys []string) {
 	seen := map[string]bool{}
 	for i := range s.Trials {
@@ -71,7 +71,7 @@ func (s *Sweep) Keys() (keys []string) {
 	return keys[:min(len(keys), maxKeys)]
 }
 
-// best returns the trials that have a number and have not failed, best first.
+// best returns the trials with a number, best first, without failed ones.
 func (s *Sweep) best(by sweep.Order) (best []Trial) {
 	rows := s.rows()
 	for _, i := range starter.BestTrials(s.Trials, by) {
@@ -80,7 +80,7 @@ func (s *Sweep) best(by sweep.Order) (best []Trial) {
 	return best
 }
 
-// Best is the trial with the lowest or the highest of all numbers with a key.
+// Best is the trial with the lowest or highest number for a key.
 type Best struct {
 	Key, Which, Value string
 	Trial             Trial
@@ -132,7 +132,7 @@ func (p *RunPage) TrialRows() Rows[Trial] {
 	return paged(p, rows, len(p.Sweep.Trials), "trials", first, matters)
 }
 
-// TrialURL returns the address of a trial's page, or "" in a file.
+// TrialURL returns a trial page's address, or "" in a file.
 func (p *RunPage) TrialURL(id string) string {
 	if p.IsFile() {
 		return ""

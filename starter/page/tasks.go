@@ -140,7 +140,7 @@ type Rows[T any] struct {
 	Rows []T
 	// Text describes which tasks or trials these are.
 	Text string
-	// Pages are links to others.
+	// Pages are links to more rows.
 	Pages []Link
 }
 
@@ -158,8 +158,8 @@ func (p *RunPage) TaskRows() Rows[Task] {
 	return paged(p, rows, len(p.Tasks.All), "tasks", "tasks that matter most", matters)
 }
 
-// paged returns the rows that a page shows, out of those that its filter selects from all. Without
-// a filter, a large run's page shows the first ones that matter, and at least ten.
+// paged returns a page's rows. They are sorted, and its filter has selected them from all. Without a
+// filter, a large run's page shows the first rows, at least ten, while they matter.
 func paged[T any](p *RunPage, rows []T, all int, noun, first string, matters func(T) bool) Rows[T] {
 	q := p.Tasks.Filter
 	if !p.IsLarge() {

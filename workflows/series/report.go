@@ -16,11 +16,11 @@ type Report struct {
 const (
 	// MaxMetrics is the maximum number of metrics in a report, and maxName of bytes in a name.
 	MaxMetrics, maxName = 8, 40
-	// KeptReports is the number of reports that are kept for a process.
+	// KeptReports limits a process's reports.
 	KeptReports = 160
 )
 
-// IsMetric reports whether a metric can have the name. Names are also keys in command lines,
+// IsMetric reports whether a name is allowed for a metric. Names are also keys in command lines,
 // addresses and CSV.
 func IsMetric(name string) bool {
 	for i := range len(name) {
@@ -42,7 +42,7 @@ func Thin(reports []Report, most int) []Report {
 	}
 	whole := reports[len(reports)-1].At.Sub(reports[0].At)
 	for width := time.Millisecond; ; width *= 2 {
-		if int64(whole/width) > int64(most)-2 { // both ends may be in the middle of an interval
+		if int64(whole/width) > int64(most)-2 { // both bounds may lie within an interval
 			continue
 		}
 		kept, last := reports[:0:0], int64(-1)
@@ -66,8 +66,8 @@ func AppendReport(b []byte, r Report) []byte {
 	return append(append(b, line...), '\n')
 }
 
-// ParseReports returns the reports in lines, in time order. It skips others, since another program
-// may have written them.
+// ParseReports returns the reports in lines, in time order. It skips invalid lines, since another
+// program may have written them.
 func ParseReports(b []byte) (reports []Report) {
 	for line := range bytes.Lines(b) {
 		var r Report

@@ -113,7 +113,7 @@ type Exit struct {
 	// ValueFile is the path, on the host, of the JSON value that the process returned if it is
 	// larger than 256 KiB. It was not read.
 	ValueFile string `json:"value_file,omitempty"`
-	// LogDir is the directory of the process's files on its host.
+	// LogDir is the process's directory on its host.
 	LogDir string `json:"log_dir,omitempty"`
 	// Call is the closure that the process was calling when it exited with 0, such as "closure
 	// 17 of train", or [UnknownCall]. The process then counts as failed, since the value is
@@ -136,12 +136,11 @@ type Exit struct {
 	LeftBehind int `json:"left_behind,omitempty"`
 	// Unkillable reports whether the process outlived SIGKILL for a while.
 	Unkillable bool `json:"unkillable,omitempty"`
-	// Steps is the duration of the process's steps. It is nil if it is unknown, or if the process
-	// did not report steps.
+	// Steps is the process's step time, or nil if it is unknown or no steps were reported.
 	Steps *StepTime `json:"steps,omitempty"`
 	// LastStep is the progress that the process last reported, or nil.
 	LastStep *float64 `json:"last_step,omitempty"`
-	// Metrics are the numbers that the process last reported with its progress, by name.
+	// Metrics is what the process last reported with its progress: numbers by name.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Usage is the resource usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`

@@ -11,8 +11,8 @@ import (
 
 // Order sorts trials by a number in their values or metrics.
 type Order struct {
-	// Key is the path of a number in a returned object, with dots, the name of a metric, or
-	// "value" for returned numbers.
+	// Key is a number's path in returned objects, with dots, or a metric's name. For returned
+	// numbers it is "value".
 	Key string
 	// Max reports whether the largest number is the best.
 	Max bool
@@ -22,7 +22,7 @@ type Order struct {
 func ParseOrder(text string) (o Order, err error) {
 	key, order, _ := strings.Cut(text, ":")
 	if key == "" || order != "min" && order != "max" {
-		return o, fmt.Errorf("%q is no order of trials; give the key of a returned value or the name of a metric, and which is best, such as loss:min or accuracy:max; value:min is for values that are numbers", text)
+		return o, fmt.Errorf("%q is no order of trials; give a returned value's key or a metric's name, and which is best, such as loss:min or accuracy:max; value:min is for values that are numbers", text)
 	}
 	return Order{key, order == "max"}, nil
 }
@@ -55,7 +55,7 @@ func isObject(value json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(value), []byte("{"))
 }
 
-// Best sorts the trials that have a number, best first, and returns their indices.
+// Best returns the indices of trials with a number, best first.
 func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	numbers := make([]float64, n)
 	for i := range n {
@@ -79,8 +79,8 @@ func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	return best
 }
 
-// Keys returns the keys of a trial's numbers that [ParseOrder] accepts: of a returned object
-// without those inside of other objects, "value" for a number, and the metrics.
+// Keys returns a trial's keys for [ParseOrder]: a returned object's numbers, except nested ones,
+// "value" for a returned number, and the metrics.
 func Keys(value json.RawMessage, metrics map[string]float64) (keys []string) {
 	var object map[string]json.RawMessage
 	_ = json.Unmarshal(value, &object) // otherwise it is nil

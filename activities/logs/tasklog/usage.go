@@ -72,7 +72,7 @@ func (u *Usage) Flush() error {
 	return errors.Join(appendUsage(u.dir, points), writeMetrics(u.dir, u.reports()))
 }
 
-// writeMetrics writes the reports of a process, after those that an earlier Usage has written.
+// writeMetrics writes a process's reports after those from an earlier Usage.
 func writeMetrics(dir string, reports []series.Report) error {
 	if len(reports) == 0 {
 		return nil

@@ -167,7 +167,7 @@ func printAccount(a *cli.App, of *record.Account) error {
 	return err
 }
 
-// gridLines describes the trials of a sweep.
+// gridLines describes a sweep's trials.
 func gridLines(of *sweep.Spec) string {
 	grid, err := of.Grid.Parse()
 	if err != nil {

@@ -54,7 +54,7 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 	}
 	if best != nil {
 		if trials = sortTrials(trials, *best); len(trials) == 0 {
-			return fmt.Errorf("--best: no trial has returned an object with the number %s, or has reported it with its progress; see `clusterrun help sweeps`", best.Key)
+			return fmt.Errorf("--best: no trial has returned or reported the number %s; see `clusterrun help sweeps`", best.Key)
 		}
 	}
 	switch {
@@ -91,7 +91,7 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 	return nil
 }
 
-// addResults adds what running trials report, and how others ended.
+// addResults adds what trials reported and returned.
 func addResults(ctx context.Context, r *starter.Run, trials []starter.Trial) {
 	r.DescribeTrials(ctx, trials)
 	r.ReadTrials(ctx, trials, nil) // what is missing is unknown
@@ -217,7 +217,7 @@ func plain(value json.RawMessage) string {
 	return spec.FormatValue(value)
 }
 
-// sortTrials returns the trials that have a number and have not failed, best first.
+// sortTrials returns the trials with a number, best first, without failed ones.
 func sortTrials(trials []starter.Trial, by sweep.Order) []starter.Trial {
 	return list.Of(starter.BestTrials(trials, by), func(i int) starter.Trial { return trials[i] })
 }

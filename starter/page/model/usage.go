@@ -122,7 +122,7 @@ func Metrics(histories []record.UsageHistory) (found []page.Series) {
 	for i := range times {
 		times[i] = from.Add(whole * time.Duration(i) / (maxTimes - 1))
 	}
-	at := map[string]int{} // the indices of the series by name
+	at := map[string]int{} // indices in found, by name
 	for _, h := range histories {
 		values := map[string][]float64{}
 		last := map[string]int{}

@@ -80,11 +80,12 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 
 
 def progress(current: float, total: Optional[float] = None, message: str = "", **metrics: float) -> None:
-    """Report the task's progress, which people see while the task runs. Up to eight further
-    numbers, such as loss=0.3, are kept over time, and sort the trials of a sweep; those that are
-    not finite are left out. It is cheap to call often. At most ten updates a second are sent, and always the update that reaches the total.
-    If the host is away for longer than a second, the update is dropped. NaN and the infinities
-    count as 0, which for a total means unknown. It does nothing outside a task."""
+    """Report the task's progress, which people see while the task runs. Up to eight more numbers,
+    such as loss=0.3, are recorded over time and can sort a sweep's trials. NaN and infinities are
+    omitted. It is cheap to call often. At most ten updates a second are sent, and always the
+    update that reaches the total. If the host is away for longer than a second, the update is
+    dropped. NaN and the infinities count as 0, which for a total means unknown. It does nothing
+    outside a task."""
     host = find_host()
     if host is None:
         return
