@@ -21,7 +21,7 @@ type Trial struct {
 	Trial int    `json:"trial"`
 	RunID string `json:"run_id"`
 	// ExecutionID is empty until its run has started.
-	ExecutionID string `json:"execution_id,omitempty"`
+	ExecutionID string `json:"-"`
 	// State is pending, running, succeeded, failed, cancelled or skipped.
 	State string `json:"state"`
 	// Parameters has the values by name.
@@ -32,7 +32,7 @@ type Trial struct {
 	Started  time.Time  `json:"started,omitzero"`
 	// Seconds is the time from its start, with its wait for room, to its end or until now.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Silent lists the trial's hosts that have been silent for a while.
+	// Silent are the trial's hosts that have been silent for a while.
 	Silent []outcome.SilentHost `json:"silent,omitempty"`
 	// Error is the first line of a failed trial's error.
 	Error string `json:"error,omitempty"`
