@@ -108,18 +108,6 @@ func TestBarrierTimesOut(t *testing.T) {
 	require.Contains(t, r.Arrived, "worker-1")
 }
 
-// The deadline of a withdrawn arrival does not break the barrier.
-func TestBarrierWithdrawnTimeout(t *testing.T) {
-	b := newBarrierTest(t, "worker-0", "worker-1")
-	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
-	b.arrive(0, "a", 2*time.Second, "worker-0")
-	m := b.message("a")
-	m.Withdrawn = []spec.BarrierWithdrawal{{Task: "worker-0", Key: "k-worker-0"}}
-	b.RegisterDelayedCallback(func() { b.SignalWorkflow(spec.SignalArrive, m) }, time.Second)
-	b.arrive(time.Minute, "a", 0, "worker-0", "worker-1")
-	require.Equal(t, spec.BarrierReleased, b.result().State)
-}
-
 func TestBarrierBrokenByAnEnd(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, spec.BarrierCheckInput{Run: b.in.Run, Missing: []string{"worker-1"}}).

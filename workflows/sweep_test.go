@@ -151,17 +151,6 @@ func TestTrialsGiveUpTheirHosts(t *testing.T) {
 	}
 }
 
-func TestSweepEndsAfterTooManyFailures(t *testing.T) {
-	w := newSweep(t, "n=0..9", sweep.Rules{AtMost: 1, MaxFailures: new(1)})
-	w.fails = map[string]bool{"1": true, "3": true, "4": true}
-	r, err := w.run(nil)
-	require.Error(t, err)
-	assert.Equal(t, spec.VerdictFailed, r.Verdict)
-	assert.Equal(t, 1, r.ExitCode)
-	assert.Equal(t, "1s1f1s1f6k", r.Sweep.States)
-	assert.Equal(t, "2 of 10 trials failed (1, 3), 2 succeeded, 6 not started; more than max_failures (1)", r.Message)
-}
-
 // Running trials are cancelled, and nothing starts.
 func TestSweepIsCancelled(t *testing.T) {
 	w := newSweep(t, "n=0..9", sweep.Rules{AtMost: 3})

@@ -94,16 +94,6 @@ func (s *Server) Restart() {
 	s.Start("--port", port, "--headless")
 }
 
-// Empty removes a killed server's database.
-func (s *Server) Empty() {
-	s.t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))
-	require.NoError(s.t, err)
-	for _, f := range files {
-		require.NoError(s.t, os.Remove(f))
-	}
-}
-
 // DatabaseBytes returns the database's size.
 func (s *Server) DatabaseBytes() (sum int64) {
 	s.t.Helper()

@@ -228,35 +228,6 @@ func TestATaskThatArrivesTwice(t *testing.T) {
 	}
 }
 
-// A task's number of arrivals is limited.
-func TestATaskThatArrivesTooOften(t *testing.T) {
-	h := newHost(t, 2)
-	r := h.groups[group{h.run, 0}]
-	told := map[int]outcome{}
-	const maxArrivals = 64 // the rules' limit
-	for i := range maxArrivals + 1 {
-		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
-	}
-	require.Len(t, told, 1)
-	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
-	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
-	r.arrive(barriers.Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
-	for i := range maxArrivals {
-		require.NotNil(t, told[i].released, i)
-	}
-
-	// A process's exit withdraws its arrivals.
-	clear(told)
-	for i := range 3 {
-		r.arrive(barriers.Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
-	}
-	h.Ended(h.ids[0], false, "exited with exit code 1")
-	for i := range 3 {
-		require.Equal(t, wire.CodeBarrierWithdrawn, told[i].problem.Code)
-	}
-	assert.Empty(t, r.open)
-}
-
 // SEED-28: a barrier does not wait for a task outside the spec.
 func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	h := newHost(t, 2)

@@ -121,18 +121,6 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "torch.json"))
 }
 
-// A successful run's report names the task that stopped it, the reason, and the tasks that it
-// did not wait for.
-func TestReportOfAStopTogether(t *testing.T) {
-	stopping := &spec.Stopping{Stop: true, By: "worker-1", Error: &spec.TogetherError{Kind: "StopIteration"}, Clean: true}
-	_, stderr, code := reported(t, false, &spec.RunResult{Verdict: spec.VerdictSucceeded, Stopping: stopping, Stragglers: []string{"worker-0", "ps-0"}}, nil)
-	assert.Equal(t, `clusterrun: run iris-1 succeeded
-  worker-1 asked all tasks to stop: StopIteration (a clean stop)
-  Coordinator stopped with tasks still running: worker-0 ps-0
-`, stderr)
-	assert.Zero(t, code)
-}
-
 func TestProgressColumn(t *testing.T) {
 	assert.Equal(t, "-", ProgressColumn(nil))
 	assert.Equal(t, "7", ProgressColumn(&spec.Progress{Current: 7}))
