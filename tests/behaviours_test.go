@@ -69,7 +69,7 @@ func behavioursShown(t *testing.T) map[string]map[string]bool {
 			}
 			return nil
 		}
-		if !slices.Contains([]string{".go", ".py", ".txt"}, filepath.Ext(path)) {
+		if !slices.Contains([]string{".go", ".py", ".txt", ".txtar"}, filepath.Ext(path)) {
 			return nil
 		}
 		text := must.Get(os.ReadFile(path))(t)

@@ -84,7 +84,7 @@ func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
 	socket, logs, supervisor := of[0], of[1], of[2]
 	worker := filepath.Join(s.worker.State, "worker")
 	probes := fmt.Sprintf(`
-for f in %[4]s %[4]s/journal %[4]s/plans %[2]s; do ls $f >/dev/null 2>&1 && echo "lists $f"; done
+for f in %[4]s %[4]s/plans %[2]s; do ls $f >/dev/null 2>&1 && echo "lists $f"; done
 for f in %[4]s/instance %[4]s/hostservice.pem %[2]s/stdout.log; do cat $f >/dev/null 2>&1 && echo "reads $f"; done
 python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' %[1]s 2>/dev/null && echo "asks as the task"
 for p in $$ %[3]s; do
@@ -109,7 +109,7 @@ echo "is $$"`, socket, logs, supervisor, worker)
 
 	out := must.Get(exec.CommandContext(t.Context(), "bash", "-c", probes).Output())(t)
 	for _, line := range []string{
-		"lists " + worker, "lists " + worker + "/journal", "lists " + worker + "/plans",
+		"lists " + worker, "lists " + worker + "/plans",
 		"reads " + worker + "/instance", "reads " + worker + "/hostservice.pem", "may signal " + supervisor, "moves the socket",
 	} {
 		assert.Contains(t, string(out), line+"\n")

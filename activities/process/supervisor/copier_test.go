@@ -65,7 +65,8 @@ func TestStreamsThatAreOpenedAgain(t *testing.T) {
 	}
 }
 
-// While the supervisor is stopped, programs wait when their pipes are full.
+// While the supervisor is stopped, programs wait when their pipes are full. TE-55, TE-56: half a
+// million lines arrive, also from a program that buffers them.
 func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	h := newHost(t, nil)
 	const last = 500_000
