@@ -10,7 +10,7 @@
 //
 // A [Launcher] contains one program's command lines. A [Place] runs them with small programs that
 // report through named pipes, so that only this process's clock is used. The programs read a pipe
-// with its only write end in the Place. They exit with the Place, even if it is killed.
+// with its only write end in the Place. They exit with the Place if it is killed.
 //
 // Figures depend on the machine and its load. So comparisons alternate between both sides, and use
 // ratios.

@@ -82,8 +82,8 @@ func TestExampleTypeScript(t *testing.T) {
 	assert.Contains(t, p.Stdout(), "failed, exit code 3, 2 tasks\n")
 }
 
-// Tests cannot install the SDK for Python, so that example is only compiled. README.md runs the program
-// of the example ddp, so that only its spec is checked.
+// Tests cannot install the SDK for Python, so that example is only compiled. README.md runs ddp's
+// program, so that only its spec is checked.
 func TestExamplesThatAreNotRun(t *testing.T) {
 	t.Parallel()
 	ddp := harness.Start(t, t.TempDir(), os.Environ(), harness.Clusterrun(t), "validate", filepath.Join(harness.Root(), "starter/examples/ddp/run.yaml"))
