@@ -131,8 +131,6 @@ func (r *run) launchHere(t *testing.T, s *stage) {
 
 // coordinate schedules closures and checks their values.
 func coordinate(ctx context.Context, r *starter.Run) error {
-	ctx, cancel := context.WithTimeout(ctx, endBound+beginWithin)
-	defer cancel()
 	c, err := clustercoordinator.New(ctx, r)
 	if err != nil {
 		return err
@@ -163,7 +161,11 @@ func (r *run) finish(t *testing.T, s *stage) []string {
 	var found []string
 	var unfinished error
 	if r.coordinated != nil {
-		unfinished = <-r.coordinated
+		select {
+		case unfinished = <-r.coordinated:
+		case <-time.After(endBound):
+			unfinished = fmt.Errorf("its closures are not done after %s", endBound)
+		}
 		r.stopped = true
 		if err := r.Cancel(ctx); err != nil {
 			var ended *starter.EndedError
