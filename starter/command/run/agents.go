@@ -222,7 +222,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 		Address: o.meeting.Endpoint(), Key: key, Namespace: joined.Namespace, CodecKeys: l.Global.Server.CodecKeys,
 	}}
 	var err error
-	if l.worker, err = worker.StartHostWorker(l.workerOptions(joined.Queue, o), l.std); err != nil {
+	if l.worker, err = worker.StartHostWorker(l.workerOptions(joined.Queue, o), l.std, l.workerDied); err != nil {
 		return err
 	}
 	if l.client, err = l.DialOnce(ctx, l.server); err != nil {

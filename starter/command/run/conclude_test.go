@@ -125,8 +125,8 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	l.run = starter.Get(c, "iris-1", "")
 	ours, theirs, err := os.Pipe()
 	require.NoError(t, err)
-	l.worker = &worker.HostWorker{Lifeline: theirs, Theirs: ours, Exited: make(chan error, 1)}
-	l.worker.Exited <- nil
+	l.worker = &worker.HostWorker{Lifeline: theirs, Theirs: ours, Exited: make(chan struct{})}
+	close(l.worker.Exited)
 	killed := make(chan struct{})
 	go func() {
 		defer close(killed)

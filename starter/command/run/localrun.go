@@ -37,8 +37,6 @@ import (
 )
 
 const (
-	// maxSuccessors is the maximum number of host workers that replace dead ones.
-	maxSuccessors = 3
 	// startLate is when the server counts as late with a start, so that it is checked.
 	startLate = time.Second
 	// workerStop limits the wait for the host worker after the run has ended.
@@ -72,7 +70,6 @@ type localRun struct {
 	torchrun    bool             // whether to stop processes like torchrun
 	std         worker.StandardFiles
 	interrupted cli.Interruption
-	successors  int
 	passing     chan os.Signal // signals for the processes
 	early       os.Signal      // signal that came while the server was asked to start the run; may be nil
 	unreached   bool           // whether the server has not answered since
@@ -382,7 +379,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 		}
 		options, began := l.workerOptions(queue, o), time.Now()
 		options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
-		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std)
+		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std, l.workerDied)
 		if err == nil {
 			cli.Keep(ctx, l.App, s)
 			l.client, err = connect.Lazy(s.Options, l.Logger())
@@ -429,21 +426,16 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			if l.signal(ctx, s) > 2 {
 				return ending{err: &cli.ExitError{Code: cli.CodeOfSignal(l.interrupted.First), Cause: fmt.Errorf("run %s is left to itself; its host worker stops what still runs", l.id)}}
 			}
-		case err := <-exited:
+		case <-exited:
 			if l.agents.left {
-				l.worker.Exited <- err // endWorker waits for it
 				return l.hasLeft()
 			}
-			if l.worker.IsCut() || l.worker.IsTold() {
-				// Before it exited, the host worker waited briefly for the run to end.
-				exited = nil
-				l.worker.Exited <- err // endWorker waits for it
-				time.AfterFunc(lastMoment, l.giveUp)
-				continue
+			if err := l.worker.Err(); err != nil {
+				return l.withoutWorker(ctx, err)
 			}
-			if end := l.workerDied(ctx, err); end != nil {
-				return *end
-			}
+			// Before it exited, the host worker waited briefly for the run to end.
+			exited = nil
+			time.AfterFunc(lastMoment, l.giveUp)
 		case err := <-lost:
 			l.lostHost(err)
 		case err := <-l.agents.headLost:
@@ -457,21 +449,17 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}
 }
 
-// workerDied starts another host worker, so that the run receives its processes' exits. If that
-// fails, or too many have died, it terminates the run and returns its ending.
-func (l *localRun) workerDied(ctx context.Context, err error) *ending {
-	if l.successors++; l.successors <= maxSuccessors {
-		l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
-		if err = l.worker.Start(nil, nil); err == nil {
-			return nil
-		}
-	}
-	l.worker.Exited <- err // endWorker waits for it
-	words := l.worker.LastWords()
+// workerDied reports that a dead supervisor is replaced.
+func (l *localRun) workerDied(err error) {
+	l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
+}
+
+// withoutWorker terminates the run, which has lost its host worker, and returns its ending.
+func (l *localRun) withoutWorker(ctx context.Context, err error) ending {
 	asked, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
 	_ = l.run.Terminate(asked, "its host worker died")
-	return &ending{err: fmt.Errorf("the host worker of run %s keeps dying (%w):\n%s", l.id, err, words)}
+	return ending{err: fmt.Errorf("run %s: %w", l.id, err)}
 }
 
 // trouble reports that the server does not answer or that the run is stuck, or, if err is nil,

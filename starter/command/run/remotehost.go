@@ -1,8 +1,6 @@
 package run
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -42,48 +40,18 @@ func RemoteHost(a *cli.App) *cobra.Command {
 // hostsDir returns the parent directory for other machines' runs.
 func hostsDir(a *cli.App) string { return filepath.Join(a.Global.StateDir, "hosts") }
 
-// remoteWorker is the host worker for another machine's run.
-type remoteWorker struct {
-	*worker.HostWorker
-	stopped chan struct{} // closed when no more successors are started
-}
-
+// startRemoteWorker starts the host worker for another machine's run.
 func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (remotehosts.Worker, error) {
-	w, err := worker.StartHostWorker(o, worker.StandardFiles{In: stdin})
+	w, err := worker.StartHostWorker(o, worker.StandardFiles{In: stdin}, func(error) {})
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteWorker{HostWorker: w, stopped: make(chan struct{})}
-	go r.keep(died)
-	return r, nil
-}
-
-// keep starts successors of a host worker that died, so that its processes' exits are reported.
-func (r *remoteWorker) keep(died func(error)) {
-	defer close(r.stopped)
-	for successors := 0; ; successors++ {
-		err := <-r.Exited
-		switch {
-		case r.IsCut() || r.IsTold():
-			return
-		case successors == maxSuccessors:
-			died(fmt.Errorf("the host worker keeps dying (%w):\n%s", err, r.LastWords()))
-			return
-		}
-		if err := r.Start(nil, nil); err != nil {
+	go func() {
+		if err := w.Err(); err != nil {
 			died(err)
-			return
 		}
-	}
-}
-
-// Stop implements [remotehosts.Worker].
-func (r *remoteWorker) Stop(ctx context.Context) {
-	r.Cut()
-	select {
-	case <-r.stopped:
-	case <-ctx.Done():
-	}
+	}()
+	return w, nil
 }
 
 // sweepHosts removes what remains of other machines' runs after their program on this host was

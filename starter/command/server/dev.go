@@ -172,7 +172,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err := d.options.CheckSockets(); err != nil {
 		return err
 	}
-	w, err := worker.StartHostWorker(d.options, worker.StandardFiles{})
+	w, err := worker.StartHostWorker(d.options, worker.StandardFiles{}, func(err error) { d.Say("the host worker died (%v); starting another", err) })
 	if err != nil {
 		return err
 	}
@@ -202,9 +202,8 @@ func (d *dev) run(ctx context.Context) error {
 		case <-confirm:
 			d.Say("no second signal within %s: continuing", worker.ConfirmWithin)
 			asked, confirm = cli.Interruption{}, nil
-		case err := <-w.Exited:
-			w.Exited <- err // stopWorker waits for it
-			return fmt.Errorf("the host worker ended by itself (%v):\n%s", err, w.LastWords())
+		case <-w.Exited:
+			return w.Err()
 		}
 	}
 }

@@ -26,102 +26,139 @@ type HostWorker struct {
 	std      StandardFiles // for tasks
 	Lifeline *os.File      // our end
 	Theirs   *os.File      // kept for successors
-	cmd      *exec.Cmd
+	died     func(error)   // called before a supervisor that died is replaced
 	// HomeWorker is the side, and Supervisor leads to the supervisor. Both are nil if the side
 	// is a child of the supervisor.
 	HomeWorker *homeworker.Link
 	Supervisor *supervisor.Client
-	// Exited receives the result of each supervisor that we started.
-	Exited chan error
+	// Exited is closed when the supervisor has exited and is not replaced.
+	Exited chan struct{}
+	err    error // set when Exited is closed
 
 	cut, told atomic.Bool // by Cut and by StopAll
 }
 
-func StartHostWorker(o workers.Options, std StandardFiles) (*HostWorker, error) {
-	return newHostWorker(o, std, func(w *HostWorker) error { return w.Start(nil, nil) })
+// maxSuccessors is the maximum number of supervisors that replace dead ones.
+const maxSuccessors = 3
+
+// StartHostWorker starts a host worker. If its supervisor dies, it calls died and starts another,
+// so that the exits of its processes are reported.
+func StartHostWorker(o workers.Options, std StandardFiles, died func(error)) (*HostWorker, error) {
+	w, err := newHostWorker(o, std, died)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := w.start(nil, nil)
+	return w.keep(cmd, err)
 }
 
-// StartServed starts a host worker in a new state directory, with the home's home worker as its
-// side.
-func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, std StandardFiles) (*HostWorker, error) {
+// StartServed is like [StartHostWorker] with a new state directory, and with the home's home worker
+// as the first supervisor's side.
+func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, std StandardFiles, died func(error)) (*HostWorker, error) {
 	o.Instance = supervisor.NewInstance()
 	side, err := home.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newHostWorker(o, std, func(w *HostWorker) error {
-		ours, link, err := supervisor.SocketPair()
-		if err != nil {
-			return err
-		}
-		defer link.Close()
-		w.Supervisor, w.HomeWorker = supervisor.NewClient(ours), side
-		return serve(side, workers.Supervised{Options: o, Environ: os.Environ(), Log: w.log()}, func(socket *os.File) (int, error) {
-			if err := w.Start(socket, link); err != nil {
-				return 0, err
-			}
-			return w.cmd.Process.Pid, nil
-		})
+	w, err := newHostWorker(o, std, died)
+	if err != nil {
+		return nil, err
+	}
+	ours, link, err := supervisor.SocketPair()
+	if err != nil {
+		return w.keep(nil, err)
+	}
+	defer link.Close()
+	w.Supervisor, w.HomeWorker = supervisor.NewClient(ours), side
+	cmd, err := serve(side, workers.Supervised{Options: o, Environ: os.Environ(), Log: w.log()}, func(socket *os.File) (*exec.Cmd, error) {
+		return w.start(socket, link)
 	})
+	return w.keep(cmd, err)
 }
 
 // serve makes the home worker the side of a supervisor, which start starts with a socket.
-func serve(side *homeworker.Link, s workers.Supervised, start func(socket *os.File) (pid int, err error)) error {
+func serve(side *homeworker.Link, s workers.Supervised, start func(socket *os.File) (*exec.Cmd, error)) (*exec.Cmd, error) {
 	toSide, theirs, err := supervisor.SocketPair()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer toSide.Close()
 	defer theirs.Close()
-	if s.PID, err = start(theirs); err != nil {
-		return err
-	}
 	socket, err := toSide.(*net.UnixConn).File()
-	if err == nil {
-		side.Serve(s, socket)
-	}
-	return err
-}
-
-func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker) error) (*HostWorker, error) {
-	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	w := &HostWorker{options: o, std: std, Lifeline: ours, Theirs: theirs, Exited: make(chan error, 1)}
-	if err := start(w); err != nil {
-		ours.Close()
-		theirs.Close()
+	cmd, err := start(theirs)
+	if err != nil {
+		socket.Close()
 		return nil, err
 	}
-	return w, nil
+	s.PID = cmd.Process.Pid
+	side.Serve(s, socket)
+	return cmd, nil
 }
 
-// Start starts a supervisor: the first one, or a successor to one that died. A successor uses
+func newHostWorker(o workers.Options, std StandardFiles, died func(error)) (*HostWorker, error) {
+	theirs, ours, err := os.Pipe()
+	return &HostWorker{options: o, std: std, Lifeline: ours, Theirs: theirs, died: died, Exited: make(chan struct{})}, err
+}
+
+// start starts a supervisor: the first one, or a successor to one that died. A successor uses
 // the same state directory and starts its own side.
-func (w *HostWorker) Start(side, link *os.File) error {
+func (w *HostWorker) start(side, link *os.File) (*exec.Cmd, error) {
 	settings, err := workers.Supervisor(w.options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cmd, program, err := settings.Command(w.files(side, link))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer program.Close()
 	log, err := os.OpenFile(w.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("log of the host worker: %w", err)
+		return nil, fmt.Errorf("log of the host worker: %w", err)
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the host worker: %w", err)
+		return nil, fmt.Errorf("start the host worker: %w", err)
 	}
-	w.cmd = cmd
-	go func() { w.Exited <- cmd.Wait() }()
-	return nil
+	return cmd, nil
+}
+
+// keep replaces the started supervisor when it dies. err is the error of its start.
+func (w *HostWorker) keep(cmd *exec.Cmd, err error) (*HostWorker, error) {
+	if err != nil {
+		w.Lifeline.Close()
+		w.Theirs.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(w.Exited)
+		for successors := 0; ; successors++ {
+			err := cmd.Wait()
+			if w.cut.Load() || w.told.Load() {
+				return
+			}
+			if successors < maxSuccessors {
+				w.died(err)
+				if cmd, err = w.start(nil, nil); err == nil {
+					continue
+				}
+			}
+			w.err = fmt.Errorf("the host worker keeps dying (%w):\n%s", err, w.LastWords())
+			return
+		}
+	}()
+	return w, nil
+}
+
+// Err returns the error of a host worker that exited without being asked to.
+func (w *HostWorker) Err() error {
+	<-w.Exited
+	return w.err
 }
 
 // files returns what the supervisor inherits, including those of our standard files that tasks

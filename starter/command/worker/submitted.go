@@ -99,7 +99,7 @@ func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 
 // startAtHome starts a supervisor like a service, in the home directory, with the home's host worker
 // as its side.
-func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready *os.File) (cmd *exec.Cmd, err error) {
+func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready *os.File) (*exec.Cmd, error) {
 	home := homeworker.Of(a.Global.StateDir, o.Server)
 	home.Umask = serviceUmask
 	side, err := home.Connect(ctx)
@@ -111,10 +111,10 @@ func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready 
 		return nil, err
 	}
 	served := workers.Supervised{Options: o, Environ: detach.Environ(os.Environ()), Log: log.Name()}
-	err = serve(side, served, func(socket *os.File) (int, error) {
-		var own *os.File
-		if cmd, own, err = settings.Command(supervise.Files{Side: socket, Ready: ready}); err != nil {
-			return 0, err
+	return serve(side, served, func(socket *os.File) (*exec.Cmd, error) {
+		cmd, own, err := settings.Command(supervise.Files{Side: socket, Ready: ready})
+		if err != nil {
+			return nil, err
 		}
 		defer own.Close()
 		cmd.Dir = "/"
@@ -122,10 +122,6 @@ func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready 
 			cmd.Dir = home
 		}
 		cmd.Env, cmd.Stdout, cmd.Stderr = detach.Environ(cmd.Env), log, log
-		if err := detach.Start(cmd); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
+		return cmd, detach.Start(cmd)
 	})
-	return cmd, err
 }
