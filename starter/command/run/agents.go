@@ -207,11 +207,11 @@ func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Dur
 }
 
 // takePart starts the host worker of an agent that has joined.
-func (l *localRun) takePart(ctx context.Context, o runOptions) error {
+func (l *localRun) takePart(ctx context.Context) error {
 	joined := l.agents.joined
 	l.spec = &spec.RunSpec{}
 	if err := json.Unmarshal(joined.Spec, l.spec); err != nil {
-		return fmt.Errorf("the agent at %s: %w", o.meeting.Endpoint(), err)
+		return fmt.Errorf("the agent at %s: %w", l.meeting.Endpoint(), err)
 	}
 	l.id = joined.RunID
 	key := filepath.Join(l.dir.Path, "agents.pem")
@@ -219,10 +219,10 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	l.server = cli.Server{Options: connect.Options{
-		Address: o.meeting.Endpoint(), Key: key, Namespace: joined.Namespace, CodecKeys: l.Global.Server.CodecKeys,
+		Address: l.meeting.Endpoint(), Key: key, Namespace: joined.Namespace, CodecKeys: l.Global.Server.CodecKeys,
 	}}
 	var err error
-	if l.worker, err = worker.StartHostWorker(l.workerOptions(joined.Queue, o), l.std, l.workerDied); err != nil {
+	if l.worker, err = worker.StartHostWorker(l.workerOptions(joined.Queue), l.std, l.workerDied); err != nil {
 		return err
 	}
 	if l.client, err = l.DialOnce(ctx, l.server); err != nil {
@@ -237,7 +237,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 			l.agents.headLost <- err
 		}
 	}()
-	l.output, err = show(l.App, l.run, l.spec, o, "")
+	l.output, err = show(l.App, l.run, l.spec, l.runOptions, "")
 	return err
 }
 

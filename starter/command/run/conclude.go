@@ -20,16 +20,16 @@ import (
 
 // conclude shuts down everything that start brought up, shows the remaining output and reports
 // the run's end. It waits for the reader of our output only in await.
-func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
+func (l *localRun) conclude(end ending, abandoned func()) error {
 	disowned := l.owner.isGone() // read before the owner hears of the end
 	l.owner.over(end)
-	end.result = o.asTorchrun(l.agents.withAgents(l.withSignal(end.result), o.meeting))
+	end.result = l.asTorchrun(l.agents.withAgents(l.withSignal(end.result), l.meeting))
 	shown := l.finish(&end)
 	abandoned()
 	var said error
 	told := l.await(func() {
 		l.Printer.Flush()
-		said = l.tell(end, o, disowned)
+		said = l.tell(end, disowned)
 		l.Printer.Flush()
 	})
 	if !told {
@@ -146,13 +146,13 @@ func (l *localRun) leave(closed bool) {
 }
 
 // tell reports the run's end.
-func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
+func (l *localRun) tell(end ending, disowned bool) error {
 	switch r := end.result; {
 	case l.agents.joined != nil:
 		return l.tellJoined(end)
 	case r == nil && !end.closed():
 		return report.Report(l.App, l.id, l.unrecorded(end), nil)
-	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
+	case r != nil && (l.quiet || l.torchrun) && r.Verdict == spec.VerdictSucceeded,
 		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it ended because its owner is gone
 		if line := outcome.Dropped(r); line != "" {
 			l.Say("%s", line)

@@ -32,7 +32,6 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -47,8 +46,9 @@ const (
 // this command.
 type localRun struct {
 	*cli.App
+	runOptions
 	spec *spec.RunSpec
-	id   string
+	id   string // generated if the options have none
 
 	dir     *rundir.Dir
 	server  cli.Server
@@ -59,15 +59,10 @@ type localRun struct {
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
 	source  *source.Gathering  // the source code; may be nil
-	sweep   *sweep.Spec        // set if the run is a sweep
 	run     *starter.Run
 	output  *output
 
 	signals     <-chan os.Signal
-	stopping    []syscall.Signal // signals that stop the run
-	foreground  string           // the task that uses our terminal; may be empty
-	stdin       string           // the task that reads our stdin, or all; may be empty
-	torchrun    bool             // whether to stop processes like torchrun
 	std         worker.StandardFiles
 	interrupted cli.Interruption
 	passing     chan os.Signal // signals for the processes
@@ -108,25 +103,22 @@ func (e ending) code() int {
 
 // runHere runs a cluster on this machine and reports its end.
 func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) error {
-	stopping := cli.InterruptSignals(a, o.stopping)
+	o.stopping = cli.InterruptSignals(a, o.stopping)
 	caught := cli.NotIgnored
 	if o.torchrun {
 		caught = cli.NotIgnoredByTorchrun
 	}
-	signals, stopListening := cli.ListenForSignals(a, caught(stopping))
+	signals, stopListening := cli.ListenForSignals(a, caught(o.stopping))
 	defer stopListening()
-	passing, stopPassing := catchPassed(stopping)
+	passing, stopPassing := catchPassed(o.stopping)
 	defer stopPassing()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	l := &localRun{
-		passing: passing,
-		App:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun, sweep: o.sweep,
-		late: make(chan struct{}),
+		App: a, runOptions: o, spec: s, id: cmp.Or(o.id, starter.NewID(s.Name)), signals: signals, passing: passing, late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
-	l.id = cmp.Or(l.id, starter.NewID(s.Name))
 	l.source = specs.WorkTree(ctx, s)
 	var err error
 	if l.archive, err = specs.Pack(ctx, a, s); err != nil {
@@ -141,7 +133,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	if l.owner, err = listenToOwner(a, o, signals); err != nil {
 		return err
 	}
-	if err := l.start(ctx, cancel, o); err != nil {
+	if err := l.start(ctx, cancel); err != nil {
 		l.abort()
 		if l.owner.isGone() {
 			return nil
@@ -150,7 +142,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	}
 	abandoned := cli.EndAbandoned(ctx, a, l.client, l.server)
 	l.owner.serve(ctx, l.run)
-	return l.conclude(l.supervise(ctx), o, abandoned)
+	return l.conclude(l.supervise(ctx), abandoned)
 }
 
 // endedEarly returns the error for a run that a signal stopped before it started.
@@ -160,7 +152,7 @@ func endedEarly(s os.Signal) error {
 
 // start brings everything up. The first signal cancels it. Once the server is asked to start the
 // run, signals are left to supervise.
-func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
+func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err error) {
 	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
 	defer func() {
 		if s := stop(); s != nil {
@@ -171,8 +163,8 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return err
 	}
 	parent := l.RunsDir()
-	if o.meeting != nil {
-		if err := l.agents.meet(ctx, l.App, l.spec, o.meeting, func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) }); err != nil {
+	if l.meeting != nil {
+		if err := l.agents.meet(ctx, l.App, l.spec, l.meeting, func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) }); err != nil {
 			return err
 		}
 		if l.agents.joined != nil {
@@ -184,7 +176,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
 	if l.agents.joined != nil {
-		return l.takePart(ctx, o)
+		return l.takePart(ctx)
 	}
 	if l.archive != nil {
 		// The private host worker will look for it in that directory.
@@ -192,9 +184,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	queue := newQueue(l.spec, o)
-	if o.others != nil {
-		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, o); err != nil {
+	queue := newQueue(l.spec, l.runOptions)
+	if l.others != nil {
+		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, l.runOptions); err != nil {
 			return err
 		}
 		defer func() {
@@ -204,13 +196,13 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			}
 		}()
 	}
-	if err := l.connect(ctx, queue, o); err != nil {
+	if err := l.connect(ctx, queue); err != nil {
 		return err
 	}
 	if err := cli.FindEarlier(ctx, l.client, l.spec); err != nil {
 		return err
 	}
-	if err := l.awaitHosts(ctx, o); err != nil {
+	if err := l.awaitHosts(ctx); err != nil {
 		return err
 	}
 	if err := l.shipToHosts(ctx); err != nil {
@@ -225,16 +217,16 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if record.AllCPUs {
 		l.sayWhoSharesCPUs()
 	}
-	start := starter.Options{ID: l.id, IsNew: o.id == "", Queue: queue, Torchrun: o.torchrun, Source: l.source, Sweep: o.sweep, Resume: o.resume, Started: o.started}
-	if l.hosts == nil && o.meeting == nil {
+	start := starter.Options{ID: l.id, IsNew: l.runOptions.id == "", Queue: queue, Torchrun: l.torchrun, Source: l.source, Sweep: l.sweep, Resume: l.resume, Started: l.started}
+	if l.hosts == nil && l.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}
 	if stop() != nil {
 		return ctx.Err() // the deferred function replaces this error
 	}
 	earlier := func() {}
-	if o.resume == nil { // otherwise it is the same sweep
-		earlier = cli.Earlier(ctx, l.App, l.client, o.id)
+	if l.resume == nil { // otherwise it is the same sweep
+		earlier = cli.Earlier(ctx, l.App, l.client, l.runOptions.id)
 	}
 	if err := l.startRun(ctx, start); err != nil {
 		return err
@@ -244,16 +236,16 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.hosts != nil {
 		spare = filepath.Join(l.dir.Path, "output")
 	}
-	if l.output, err = show(l.App, l.run, l.spec, o, spare); err != nil {
+	if l.output, err = show(l.App, l.run, l.spec, l.runOptions, spare); err != nil {
 		return err
 	}
 	l.output.showUnkept(l.worker.Supervisor)
-	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, o.meeting); err != nil {
+	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, l.meeting); err != nil {
 		return err
 	}
 	l.copyOutput()
 	l.sendStdin()
-	return l.lendTerminal(o)
+	return l.lendTerminal()
 }
 
 // takesAllCPUs reports whether a run binds its tasks to all CPUs available to it.
@@ -348,12 +340,12 @@ func newQueue(s *spec.RunSpec, o runOptions) string {
 }
 
 // lendTerminal gives the terminal, if any, to the foreground task.
-func (l *localRun) lendTerminal(o runOptions) error {
+func (l *localRun) lendTerminal() error {
 	t := l.std.Terminal
 	if t == nil {
 		return nil
 	}
-	if !o.quiet {
+	if !l.quiet {
 		l.Say("%s", l.Color.Dim(fmt.Sprintf("%s has this terminal; Ctrl-] three times stops the run", l.foreground)))
 		l.Printer.Flush()
 	}
@@ -361,7 +353,7 @@ func (l *localRun) lendTerminal(o runOptions) error {
 }
 
 // connect finds the server, and starts the host worker.
-func (l *localRun) connect(ctx context.Context, queue string, o runOptions) error {
+func (l *localRun) connect(ctx context.Context, queue string) error {
 	deadline := time.Now().Add(cli.BringUpBound)
 	for {
 		s, err := l.BringUp(ctx)
@@ -371,13 +363,13 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 		l.server = s
 		l.launch.serve(s)
 		advertise := ""
-		if o.others.HasThisMachine() {
-			if err := l.awaitHosts(ctx, o); err != nil {
+		if l.others.HasThisMachine() {
+			if err := l.awaitHosts(ctx); err != nil {
 				return err
 			}
 			advertise = ownAddress(l.hosts.Facts())
 		}
-		options, began := l.workerOptions(queue, o), time.Now()
+		options, began := l.workerOptions(queue), time.Now()
 		options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
 		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std, l.workerDied)
 		if err == nil {
@@ -392,12 +384,12 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 }
 
 // workerOptions returns this machine's host worker options.
-func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
+func (l *localRun) workerOptions(queue string) workers.Options {
 	w := workers.Options{
 		StateDir: l.dir.Path, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
-		OwnersOutput: !o.quiet && l.std.Given(), Foreground: l.foreground, Stdin: l.stdin,
+		OwnersOutput: !l.quiet && l.std.Given(), Foreground: l.foreground, Stdin: l.stdin,
 	}
-	l.agents.describe(&w, l.spec, o.meeting)
+	l.agents.describe(&w, l.spec, l.meeting)
 	return w
 }
 

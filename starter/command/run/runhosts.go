@@ -111,7 +111,7 @@ func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 }
 
 // awaitHosts waits for the other hosts, if any, and assigns a host to each task.
-func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
+func (l *localRun) awaitHosts(ctx context.Context) error {
 	if l.launch == nil || l.hosts != nil {
 		return nil
 	}
@@ -124,15 +124,15 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 		return &cli.ExitError{Code: exitcode.Machinery, Cause: l.launch.err}
 	}
 	l.hosts = l.launch.hosts
-	if o.others.Placed {
+	if l.others.Placed {
 		return nil
 	}
 	machines := map[string]specs.Machine{}
-	for i, h := range o.others.Elsewhere() {
+	for i, h := range l.others.Elsewhere() {
 		f := l.hosts.Facts()[i]
 		machines[h.Name] = specs.Machine{Gpus: f.GPUs, Cpus: f.CPUs, LimitedBy: f.GPUsLimitedBy}
 	}
-	return o.place(l.spec, machines)
+	return l.place(l.spec, machines)
 }
 
 // ownAddress returns this machine's address as seen by the other hosts, if it belongs to this
