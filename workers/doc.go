@@ -9,9 +9,9 @@
 // Its [Role] decides whether it serves workflows, tasks, or both.
 //
 // The supervisors of `clusterrun run` share a process for their sides, which stays connected to the
-// server ([Connection.Serve]; package homeworker). Each has a private queue and host in it. So does
-// the supervisor that `clusterrun submit` starts, for the queue of all hosts. If that process dies,
-// each supervisor starts a Side.
+// server ([Connection.Serve]; package homeworker). Each uses a private queue and host in it. The
+// supervisor that `clusterrun submit` starts shares it, too, but serves the public queue. If that
+// process dies, each supervisor starts a Side.
 //
 // A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow and
 // its activities, so the server can answer a workflow task with the activities that it scheduled.

@@ -52,7 +52,7 @@ func Want(ctx context.Context, stateDir string) (release func(), err error) {
 	}, nil
 }
 
-// exitWhenIdle ends the host worker when it has been without runs for long enough.
+// exitWhenIdle stops the host worker when it has been without runs for long enough.
 func (s *side) exitWhenIdle(ctx context.Context) {
 	look := time.NewTicker(max(10*time.Millisecond, min(s.IdleExit/idleLooks, idleLookMost)))
 	defer look.Stop()

@@ -25,7 +25,7 @@ type Options struct {
 	// as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
 	// Slots is the maximum number of tasks on this host. 0 means no limit, and a negative number one
-	// for each processor of the side.
+	// for each processor.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
 	// Slots on this host; see [fleet.Host].

@@ -21,7 +21,7 @@
 //
 // # Failures
 //
-//   - If the command of a run dies, its supervisor notices, stops the processes and notifies the home worker,
+//   - If a run's command dies, its supervisor notices, stops the processes and notifies the home worker,
 //     which cancels the run and waits for it to finish.
 //   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
 //     command itself asks the server to start the run or to report its end.

@@ -142,8 +142,8 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 	return cmd, own, nil
 }
 
-// Exec turns this process into the supervisor. ready is the descriptor of the Ready of [Files], or 0.
-// Exec returns only on failure.
+// Exec turns this process into the supervisor. ready numbers the file Ready in [Files], or is 0. Exec
+// returns only on failure.
 func (s Settings) Exec(ready int) error {
 	path, own, err := s.prepare()
 	if err != nil {

@@ -48,7 +48,7 @@ type localRun struct {
 	*cli.App
 	runOptions
 	spec *spec.RunSpec
-	id   string // generated if the options have none
+	id   string // generated unless the options name it
 
 	dir     *rundir.Dir
 	server  cli.Server
@@ -446,7 +446,7 @@ func (l *localRun) workerDied(err error) {
 	l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
 }
 
-// withoutWorker terminates the run, which has lost its host worker, and returns its ending.
+// withoutWorker terminates the run, which lost its host worker, and returns the outcome.
 func (l *localRun) withoutWorker(ctx context.Context, err error) ending {
 	asked, done := context.WithTimeout(ctx, killAnswer)
 	defer done()

@@ -42,7 +42,7 @@ type HostWorker struct {
 const maxSuccessors = 3
 
 // StartHostWorker starts a host worker. If its supervisor dies, it calls died and starts another,
-// so that the exits of its processes are reported.
+// which reports the processes' exits.
 func StartHostWorker(o workers.Options, std StandardFiles, died func(error)) (*HostWorker, error) {
 	w, err := newHostWorker(o, std, died)
 	if err != nil {
@@ -76,7 +76,7 @@ func StartServed(ctx context.Context, home homeworker.Home, o workers.Options, s
 	return w.keep(cmd, err)
 }
 
-// serve makes the home worker the side of a supervisor, which start starts with a socket.
+// serve makes the home worker a supervisor's side. start starts the supervisor with a socket.
 func serve(side *homeworker.Link, s workers.Supervised, start func(socket *os.File) (*exec.Cmd, error)) (*exec.Cmd, error) {
 	toSide, theirs, err := supervisor.SocketPair()
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *HostWorker) start(side, link *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// keep replaces the started supervisor when it dies. err is the error of its start.
+// keep replaces the started supervisor when it dies, unless it failed to start with err.
 func (w *HostWorker) keep(cmd *exec.Cmd, err error) (*HostWorker, error) {
 	if err != nil {
 		w.Lifeline.Close()
@@ -155,7 +155,7 @@ func (w *HostWorker) keep(cmd *exec.Cmd, err error) (*HostWorker, error) {
 	return w, nil
 }
 
-// Err returns the error of a host worker that exited without being asked to.
+// Err waits until the host worker has exited. It returns an error if it exited unasked.
 func (w *HostWorker) Err() error {
 	<-w.Exited
 	return w.err

@@ -30,12 +30,12 @@ const (
 	submitIdle = 10 * time.Minute
 	// submitStart limits its start.
 	submitStart = time.Minute
-	// serviceUmask is the umask of a service.
+	// serviceUmask is a service's umask.
 	serviceUmask = 0o022
 )
 
-// WantWorker starts a host worker for submitted runs if no host worker serves the default queue of
-// our own server. Its side is the home's host worker.
+// WantWorker starts a host worker for submitted runs if no host worker serves the embedded
+// server's default queue. Its side is the home's host worker.
 func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
 	if !s.Embedded || queue != "" && queue != spec.TaskQueue || supervisor.InTask() {
 		return
@@ -84,8 +84,8 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 // submittedFile returns the file with the process ID of the host worker that submit started.
 func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
 
-// submitOptions returns the options of the host worker for submitted runs. It serves several shells,
-// so it depends on none of them.
+// submitOptions returns options for submitted runs' host worker. It serves several shells, so it does
+// not depend on this one.
 func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 	home, dir := a.Home(), a.WorkerDir()
 	checks, err := hostcheck.ParseAll(nil)
