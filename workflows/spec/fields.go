@@ -178,7 +178,7 @@ var fields = []field{
 	{
 		of:      "Ship.sweep",
 		doc:     "The sweep whose trials share the directory on each host; a sweep writes it.",
-		example: "sweep: {id: hp, execution: 01a0b1c2}", remedy: "leave it to submit --array",
+		example: "sweep: {id: hp, execution: 01a0b1c2}", remedy: "leave it out; sweeps set it for their trials",
 	},
 	{of: "ShipSweep.id", required: true, doc: "The ID of the sweep.", example: "id: hp"},
 	{of: "ShipSweep.execution", required: true, doc: "The first execution of its workflow.", example: "execution: 01a0b1c2"},
@@ -627,7 +627,7 @@ var fields = []field{
 	{
 		of:      "RunSpec.signature",
 		doc:     "The signature for hosts with a policy, written by run and submit.",
-		example: "signature: {expires: 2026-11-23T08:00:00Z}", remedy: "leave it to submit --sign",
+		example: "signature: {expires: 2026-11-23T08:00:00Z}", remedy: "leave it out; signing a request sets it",
 	},
 	{
 		of: "Signature.expires", syntax: expirySyntax,

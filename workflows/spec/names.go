@@ -339,7 +339,7 @@ const (
 type MissingKeyError struct{ ID string }
 
 func (e *MissingKeyError) Error() string {
-	return fmt.Sprintf("it is encoded with the key %q, which is missing or different here; name the file with that key with --codec-keys or CLUSTERRUN_CODEC_KEYS", e.ID)
+	return fmt.Sprintf("it is encoded with the key %q, which is missing or different here; name the file with that key in CLUSTERRUN_CODEC_KEYS", e.ID)
 }
 
 // MissingKey returns an error if a payload with that metadata is still encoded.

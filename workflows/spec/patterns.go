@@ -32,7 +32,7 @@ var (
 	stdSyntax         = syntax{stdPattern, elsewhere.check}
 	devicesSyntax     = syntax{devicesPattern, rule(checkDevices)}
 	cpusSyntax        = syntax{cpusPattern, rule(checkCPUs)}
-	expirySyntax      = matching(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$`, "time", "leave the signature to submit --sign")
+	expirySyntax      = matching(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$`, "time", "leave the signature out; signing a request sets it")
 	hostPatternSyntax = syntax{check: rule(checkHostPattern)}
 	constraintSyntax  = syntax{check: rule(checkConstraint)}
 	silenceSyntax     = syntax{pattern: silencePattern}
