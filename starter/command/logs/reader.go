@@ -31,10 +31,8 @@ type Reader struct {
 	Fold Fold
 	// Notify is called when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
-	// Deliver shows output. If it is nil, [Reader.Show] sets it.
+	// Deliver shows output. If it is nil, [Reader.Show] shows it on this command's outputs.
 	Deliver func(tasklog.Chunk)
-	// shared is for the output of several runs. It is nil for a single run.
-	shared *shared
 
 	tasks  Tasks
 	output *files.Output
@@ -63,6 +61,7 @@ func (l *Reader) Show(ctx context.Context) error {
 		l.Say("%s", l.Color.Bad(mistake.Error()))
 	}
 	l.tasks.learn(s)
+	own := l.Deliver == nil
 	finish, err := l.sink()
 	if err != nil {
 		return err
@@ -70,7 +69,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	defer l.open(s)()
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if l.shared == nil {
+	if own {
 		l.WhenBroken(func(err error) { stop(err) }) // the remaining output could not be shown
 	}
 	l.output.Look(following, s)
@@ -290,10 +289,9 @@ func checkAttempts(s *starter.Status, selected *files.Selection, there map[int][
 // asJSON reports whether each line is shown as a JSON object.
 func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
-// sink sets Deliver, which shows output. finish shows the remaining output.
+// sink sets Deliver if it is nil. finish shows the remaining output.
 func (l *Reader) sink() (finish func() error, err error) {
-	if l.shared != nil {
-		l.Deliver = l.shared.sinkOf(l)
+	if l.Deliver != nil {
 		return func() error { return nil }, nil
 	}
 	if l.asJSON() {

@@ -10,69 +10,38 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// shared is the output of several runs' readers. Ranks distinguish the processes of different
-// runs: run i's ranks start at i times ranksOfRun.
-type shared struct {
-	readers []*Reader
-	deliver func(tasklog.Chunk)
-	close   func() error
-}
-
-// ranksOfRun exceeds any run's number of ranks.
+// ranksOfRun exceeds any run's number of ranks. It distinguishes the processes of several runs: run
+// i's ranks start at i times ranksOfRun.
 const ranksOfRun = 1 << 24
 
-// of maps a shared rank to its reader and the rank in that reader's run.
-func (o *shared) of(rank int) (*Reader, int) {
-	return o.readers[rank/ranksOfRun], rank % ranksOfRun
-}
-
-// sinkOf returns the function that shows one run's output.
-func (o *shared) sinkOf(l *Reader) func(tasklog.Chunk) {
-	for i, r := range o.readers {
-		if r == l {
-			return func(c tasklog.Chunk) {
-				c.Rank += i * ranksOfRun
-				o.deliver(c)
-			}
-		}
-	}
-	return o.deliver
-}
-
-// open opens the command's outputs.
-func (o *shared) open(a *cli.App) {
+// openShared opens the outputs of several runs. name returns the run and the task of a rank.
+func openShared(a *cli.App, name func(rank int) (run, task string)) (deliver func(tasklog.Chunk), end func() error) {
 	if a.Global.JSON {
-		lines := tasklog.NewJSONLines(a.Out, func(rank int) (run, task string) {
-			l, rank := o.of(rank)
-			return l.names(rank)
-		})
-		o.deliver, o.close = lines.Deliver, lines.Close
-		return
+		lines := tasklog.NewJSONLines(a.Out, name)
+		return lines.Deliver, lines.Close
 	}
-	console := tasklog.NewConsole(a.Out, a.Err, tasklog.ConsoleOptions{Prefix: func(rank, _ int) string {
-		l, rank := o.of(rank)
-		run, task := l.names(rank)
+	screen := OpenScreen(a, tasklog.ConsoleOptions{Prefix: func(rank, _ int) string {
+		run, task := name(rank)
 		return fmt.Sprintf("[%s/%s]: ", run, task)
-	}})
-	a.Printer.Through(console)
-	o.deliver = console.Deliver
-	o.close = func() error {
-		a.Printer.Flush()
-		a.Printer.Through(nil)
-		return console.Close()
-	}
+	}}, "", 0, false)
+	return screen.Deliver, screen.Close
 }
 
 // showSeveral shows several runs' logs, one run after another or, if they are followed, all at
 // the same time. A run with logs that cannot be shown does not prevent the rest.
 func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOptions) error {
-	out := &shared{}
-	for _, r := range runs {
-		l := NewReader(a, r, o.selected)
-		l.Follow, l.shared = o.follow, out
-		out.readers = append(out.readers, l)
+	readers := make([]*Reader, len(runs))
+	deliver, end := openShared(a, func(rank int) (run, task string) {
+		l := readers[rank/ranksOfRun]
+		return l.run.ID, l.tasks.Name(rank % ranksOfRun)
+	})
+	for i, r := range runs {
+		readers[i] = NewReader(a, r, o.selected)
+		readers[i].Follow, readers[i].Deliver = o.follow, func(c tasklog.Chunk) {
+			c.Rank += i * ranksOfRun
+			deliver(c)
+		}
 	}
-	out.open(a)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	a.WhenBroken(func(err error) { stop(err) })
@@ -91,7 +60,7 @@ func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOp
 		a.SayError(err)
 	}
 	var wg sync.WaitGroup
-	for _, l := range out.readers {
+	for _, l := range readers {
 		if o.follow {
 			wg.Go(func() { show(l) })
 		} else {
@@ -99,7 +68,7 @@ func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOp
 		}
 	}
 	wg.Wait()
-	if err := out.close(); err != nil {
+	if err := end(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

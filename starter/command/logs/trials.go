@@ -36,8 +36,3 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cl
 	}
 	return trials, nil
 }
-
-// names returns the run and the task under which several runs' output is shown.
-func (l *Reader) names(rank int) (run, task string) {
-	return l.run.ID, l.tasks.Name(rank)
-}
