@@ -15,8 +15,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
-	"github.com/clusterrun/clusterrun/activities/system/shm"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -332,7 +332,7 @@ func TestSameErrors(t *testing.T) {
 // A file in shared memory counts as left if the run's user created it while its processes lived.
 func TestLeftInShm(t *testing.T) {
 	began := time.Now()
-	f := must.Get(os.CreateTemp(shm.Dir, "clusterrun-test-"))(t)
+	f := must.Get(os.CreateTemp(diskspace.ShmDir, "clusterrun-test-"))(t)
 	defer os.Remove(f.Name())
 	require.NoError(t, f.Close())
 	left := func(from, to time.Duration, user *hostuser.User) []string {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/evidence"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/system/xid"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -230,7 +230,7 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 		e = bound(e)
 	}
 	if e.Cause != spec.CauseCompleted && e.PID != 0 {
-		if x, ok := xid.Of(e.PID, e.Started, e.Ended); ok {
+		if x, ok := resources.XidOf(e.PID, e.Started, e.Ended); ok {
 			e.Xid, e.GPUError = x.Number, shorten.Text(x.String(), maxReported)
 		}
 	}

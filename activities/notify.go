@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/notices"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
@@ -41,8 +40,8 @@ func (h *Host) Notify(ctx context.Context, in hostapi.NotifyInput) (none hostapi
 	if err != nil {
 		return none, err
 	}
-	err = notices.Post(ctx, to.address, in.Notice.ID, to.secret, body, h.now())
-	var refused *notices.RefusedError
+	err = postNotice(ctx, to.address, in.Notice.ID, to.secret, body, h.now())
+	var refused *hookRefusedError
 	switch {
 	case errors.As(err, &refused):
 		return none, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrNotify, nil)

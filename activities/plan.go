@@ -15,11 +15,10 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/plans"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
-	"github.com/clusterrun/clusterrun/activities/system/news"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/lease"
@@ -141,13 +140,13 @@ type planStore struct {
 	// changing contains the runs with changes to their plans in progress or waiting.
 	changing map[runkey.Run]*planLock
 	// changes receives a new value after each change.
-	changes news.Feed[struct{}]
+	changes background.Feed[struct{}]
 	// damaged are the files that were set aside when the store was opened.
 	damaged []string
 }
 
 func openPlans(stateDir string) (*planStore, error) {
-	s := &planStore{dir: plans.Dir(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
+	s := &planStore{dir: PlansDir(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
 	if err := os.Mkdir(s.dir, 0o700); err == nil {
 		return s, nil
 	} else if !errors.Is(err, fs.ErrExist) {
@@ -323,7 +322,7 @@ func (s *planStore) path(run runkey.Run) string {
 // still holds a run.
 func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)
-	plan := (&planStore{dir: plans.Dir(stateDir)}).path(run)
+	plan := (&planStore{dir: PlansDir(stateDir)}).path(run)
 	return slices.ContainsFunc([]string{plan, journal}, func(path string) bool {
 		_, err := os.Lstat(path)
 		return !errors.Is(err, fs.ErrNotExist) // a file that cannot be checked may exist

@@ -10,7 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/activities/system/shm"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -19,7 +18,7 @@ const minLeft = 1 << 20
 
 // leftInShm returns the unused files in shared memory that a run's user created while its processes
 // lived. processes must be all that the host has of the run.
-func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
+func (p *plan) leftInShm(processes []supervisor.Process) ([]diskspace.ShmFile, error) {
 	var since, until time.Time
 	for _, q := range processes {
 		if since.IsZero() || q.Started.Before(since) && !q.Started.IsZero() {
@@ -33,14 +32,14 @@ func (p *plan) leftInShm(processes []supervisor.Process) ([]shm.File, error) {
 	if p != nil && p.User != nil {
 		uid = p.User.UID
 	}
-	return shm.Left(shm.Dir, uid, since, until)
+	return diskspace.ShmLeft(diskspace.ShmDir, uid, since, until)
 }
 
 // reportShm returns what a run's processes have left in shared memory, or nil if that is little.
 func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMemory {
 	left, err := p.leftInShm(processes)
-	space, also := diskspace.Of(shm.Dir)
-	if n := shm.Bytes(left); err == nil && also == nil && n >= minLeft {
+	space, also := diskspace.Of(diskspace.ShmDir)
+	if n := diskspace.ShmBytes(left); err == nil && also == nil && n >= minLeft {
 		return &spec.SharedMemory{Host: h.Name, Left: n, Files: len(left), Size: int64(space.All)} //nolint:gosec // a size
 	}
 	return nil
@@ -64,18 +63,18 @@ func (l *taskLease) cleanShm() {
 	}
 	left, err := l.plan.leftInShm(mine)
 	if err == nil {
-		left, err = shm.Remove(shm.Dir, left)
+		left, err = diskspace.RemoveShm(diskspace.ShmDir, left)
 	}
 	if n := len(left); n > 0 || err != nil {
-		l.Log.Info("shared memory of ended processes was removed (clean_shm)", zap.Int("files", n), zap.Int64("bytes", shm.Bytes(left)), zap.Error(err))
+		l.Log.Info("shared memory of ended processes was removed (clean_shm)", zap.Int("files", n), zap.Int64("bytes", diskspace.ShmBytes(left)), zap.Error(err))
 	}
 }
 
 // shmFull returns a sentence if shared memory is nearly full.
 func shmFull() string {
-	space, err := diskspace.Of(shm.Dir)
+	space, err := diskspace.Of(diskspace.ShmDir)
 	if err != nil || space.All == 0 || space.Free > space.All/20 {
 		return ""
 	}
-	return fmt.Sprintf("%s is full: %d of %d MiB are in use", shm.Dir, (space.All-space.Free)>>20, space.All>>20)
+	return fmt.Sprintf("%s is full: %d of %d MiB are in use", diskspace.ShmDir, (space.All-space.Free)>>20, space.All>>20)
 }

@@ -8,7 +8,6 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/process/plans"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -38,7 +37,7 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 // UnderstandsPlans returns an error if this program cannot serve the runs of the host worker with
 // the given state directory, because a newer version has recorded fields unknown to this version.
 func UnderstandsPlans(stateDir string) error {
-	return plans.Each(stateDir, func(text []byte) error {
+	return eachPlan(stateDir, func(text []byte) error {
 		var p plan
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()

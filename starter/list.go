@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
@@ -357,7 +357,7 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary) {
 
 // each calls do, concurrently, for the runs that need it.
 func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
-	parallel.Each(8, runs, func(i int, _ Summary) {
+	background.Each(8, runs, func(i int, _ Summary) {
 		if s := &runs[i]; needs(s) {
 			do(s)
 		}

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter/files"
@@ -223,7 +223,7 @@ func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflow
 	})
 	of := make([][]*workflowpb.PendingActivityInfo, len(groups))
 	errs := make([]error, len(groups))
-	parallel.Each(16, groups, func(i int, child *workflowpb.PendingChildExecutionInfo) {
+	background.Each(16, groups, func(i int, child *workflowpb.PendingChildExecutionInfo) {
 		group, err := c.client.DescribeWorkflowExecution(ctx, child.GetWorkflowId(), child.GetRunId())
 		if !isNotFound(err) {
 			of[i], errs[i] = group.GetPendingActivities(), err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -121,7 +121,7 @@ func (r *Run) DescribeTrials(ctx context.Context, trials []Trial) {
 		}
 	}
 	slices.SortFunc(running, func(a, b *Trial) int { return a.Started.Compare(b.Started) })
-	parallel.Each(8, running[:min(len(running), maxDescribed)], func(_ int, t *Trial) {
+	background.Each(8, running[:min(len(running), maxDescribed)], func(_ int, t *Trial) {
 		d, err := Get(r.client, t.RunID, t.ExecutionID).describe(ctx)
 		if err != nil {
 			return
@@ -142,7 +142,7 @@ func (r *Run) DescribeTrials(ctx context.Context, trials []Trial) {
 // each, until ctx is done. It copies results in known, an earlier list. It returns the number of
 // missing results.
 func (r *Run) ReadTrials(ctx context.Context, trials, known []Trial) (missing int) {
-	parallel.Each(16, trials, func(i int, _ Trial) {
+	background.Each(16, trials, func(i int, _ Trial) {
 		t := &trials[i]
 		switch {
 		case i < len(known) && known[i].hasResult && known[i].ExecutionID == t.ExecutionID:

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 )
@@ -78,7 +78,7 @@ func (s *side) exitWhenIdle(ctx context.Context) {
 // isNeeded reports whether this host has runs, or its queue has open ones, which it may be the only
 // host to continue. If the server is unreachable, it assumes so.
 func (s *side) isNeeded(ctx context.Context) bool {
-	held, err := plans.Held(s.StateDir)
+	held, err := activities.HeldRuns(s.StateDir)
 	runs := int64(len(held))
 	if err == nil && runs == 0 && s.Role.servesWorkflows() {
 		runs, err = s.openRuns(ctx, s.client)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -49,8 +49,8 @@ func TestAnIdleHostWorkerStaysWhileItIsWanted(t *testing.T) {
 
 	longAgo := time.Now().Add(-2 * s.IdleExit)
 	require.NoError(t, os.Chtimes(file, longAgo, longAgo))
-	require.NoError(t, os.Mkdir(plans.Dir(dir), 0o700))
-	plan := filepath.Join(plans.Dir(dir), "run.json")
+	require.NoError(t, os.Mkdir(activities.PlansDir(dir), 0o700))
+	plan := filepath.Join(activities.PlansDir(dir), "run.json")
 	require.NoError(t, os.WriteFile(plan, []byte(`{"run": {"WorkflowID": "run"}}`), 0o600))
 	assert.False(t, exits(), "it has a run")
 	require.NoError(t, os.WriteFile(plan, []byte(`{"released": true}`), 0o600))

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/clusterrun/clusterrun/activities/system/lossylog"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 )
 
 // stderr means standard error, for newLogger.
@@ -23,11 +23,11 @@ func newLogger(debug bool, file string) (log *zap.Logger, end func(), err error)
 			return nil, nil, fmt.Errorf("set up logging: %w", err)
 		}
 	}
-	l := lossylog.New(out)
+	l := supervise.NewLogFile(out)
 	return loggerTo(debug, l), l.End, nil
 }
 
-func loggerTo(debug bool, l *lossylog.File) *zap.Logger {
+func loggerTo(debug bool, l *supervise.LogFile) *zap.Logger {
 	c, level := zap.NewProductionEncoderConfig(), zap.InfoLevel
 	c.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000Z07:00")
 	if debug {

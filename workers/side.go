@@ -23,12 +23,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
-	"github.com/clusterrun/clusterrun/activities/system/heap"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
-	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,7 +39,7 @@ const defaultQueue = spec.TaskQueue
 // its options. It exits on SIGTERM, when the supervisor closes, and when the supervisor is gone; in
 // that last case it first kills what the supervisor left behind.
 func Side(ctx context.Context) error {
-	if err := undumpable.Set(); err != nil {
+	if err := proc.SetUndumpable(); err != nil {
 		return err
 	}
 	var o Options
@@ -230,7 +230,7 @@ func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 		go s.sayServing(ctx)
 	}
 	s.host.Reconcile()
-	go heap.Return(ctx)
+	go supervise.ReturnMemory(ctx)
 	s.log.Info("ready", zap.String("host", s.Host), zap.String("queue", s.Queue))
 	return running, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
@@ -21,7 +21,7 @@ import (
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
 	// This must precede any key in the process's memory.
-	if err := undumpable.Set(); err != nil {
+	if err := proc.SetUndumpable(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitcode.Machinery
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 )
 
 // Copy copies the files on other hosts to the directory to, which becomes a run's directory. It
@@ -21,7 +21,7 @@ func (f *Files) Copy(ctx context.Context, logDir, to string) (dirs []string, mis
 	}
 	hosts := f.elsewhere(ctx, tasklog.Selection{})
 	failed := make([]error, len(hosts))
-	parallel.Each(8, hosts, func(i int, h *host) {
+	background.Each(8, hosts, func(i int, h *host) {
 		failed[i] = h.copy(ctx, to)
 		h.reading, h.read = true, true
 	})

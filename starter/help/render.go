@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
-	"github.com/clusterrun/clusterrun/workflows/text/wrap"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // link is a link to another page. A terminal shows only its words.
@@ -24,7 +24,7 @@ func Render(page string, width int) string {
 		}
 		mark := begins().FindString(paragraph[0])
 		text := link().ReplaceAllString(strings.TrimPrefix(strings.Join(paragraph, " "), mark), "$1")
-		for _, line := range wrap.Lines(text, width-len(mark)) {
+		for _, line := range shorten.Wrap(text, width-len(mark)) {
 			b.WriteString(mark + line + "\n")
 			mark = strings.Repeat(" ", len(mark))
 		}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/build"
+	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/system/detach"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
@@ -69,7 +69,7 @@ func (h Home) digest() string {
 		shared.Address = "" // it may change
 	}
 	server, _ := json.Marshal(shared) // it only contains strings
-	texts := []string{build.ID(), program(), string(server), proc.BootID(), fmt.Sprint(h.Umask, os.Getgid())}
+	texts := []string{supervise.BuildID(), program(), string(server), proc.BootID(), fmt.Sprint(h.Umask, os.Getgid())}
 	for _, ns := range []string{"mnt", "net", "pid", "user", "uts"} {
 		texts = append(texts, proc.Namespace(ns))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // maxOfLine is how many bytes of an output line are shown.
@@ -46,7 +46,7 @@ func appendLine(b *strings.Builder, line string) {
 		appendColored(b, line)
 	}
 	if more > 0 {
-		fmt.Fprintf(b, ` <span class="cut">… %s more</span>`, size.Of(int64(more)))
+		fmt.Fprintf(b, ` <span class="cut">… %s more</span>`, units.Bytes(int64(more)))
 	}
 }
 

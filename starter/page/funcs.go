@@ -8,8 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 var functions = template.FuncMap{
@@ -30,7 +29,7 @@ var functions = template.FuncMap{
 	"number":  number,
 	"output":  ansiHTML,
 	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
-	"span":    timespan.Of,
+	"span":    units.Span,
 	"visible": spec.EscapeControl,
 }
 
@@ -38,7 +37,7 @@ func bytesText(n int64) string {
 	if n == 0 {
 		return "–"
 	}
-	return size.Of(n)
+	return units.Bytes(n)
 }
 
 // dash returns the text, or a dash if it is empty.

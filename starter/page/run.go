@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // RunPage is a run's page.
@@ -150,9 +150,9 @@ func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 // Took returns the time since the start, or until the end.
 func (p *RunPage) Took() string {
 	if p.Open {
-		return timespan.Of(p.At.Sub(p.Started))
+		return units.Span(p.At.Sub(p.Started))
 	}
-	return timespan.Of(p.Ended.Sub(p.Started))
+	return units.Span(p.Ended.Sub(p.Started))
 }
 
 // IsFailure reports whether the run has failed.

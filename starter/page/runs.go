@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // RunsPage is a list of runs.
@@ -77,9 +77,9 @@ func (p *RunsPage) IsFiltered() bool { return p.Name != "" || len(p.Kept) > 0 }
 // Took returns how long a run took, or has been running.
 func (p *RunsPage) Took(r RunRow) string {
 	if r.Ended.IsZero() {
-		return timespan.Of(p.At.Sub(r.Started))
+		return units.Span(p.At.Sub(r.Started))
 	}
-	return timespan.Of(r.Ended.Sub(r.Started))
+	return units.Span(r.Ended.Sub(r.Started))
 }
 
 // ListsCSS returns the lists' style sheet address.
@@ -90,5 +90,5 @@ func (f *Frame) Age(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return timespan.Of(f.At.Sub(at))
+	return units.Span(f.At.Sub(at))
 }

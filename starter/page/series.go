@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Series holds one quantity's values over time.
@@ -50,7 +50,7 @@ func (u Unit) format(v float64) string {
 	case u == Metric:
 		return strconv.FormatFloat(v, 'g', 4, 64)
 	case u == Seconds:
-		return timespan.OfSeconds(v)
+		return units.SpanOfSeconds(v)
 	case v == 0:
 		return "0"
 	}

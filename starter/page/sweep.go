@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // maxKeys is the maximum number of the trials' numbers that a page shows.
@@ -166,7 +166,7 @@ func (t Trial) Took() string {
 	if t.Started.IsZero() {
 		return ""
 	}
-	return timespan.Of(time.Duration(t.Seconds * float64(time.Second)))
+	return units.Span(time.Duration(t.Seconds * float64(time.Second)))
 }
 
 // Step returns the trial's last progress.

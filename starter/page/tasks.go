@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 const (
@@ -158,8 +158,8 @@ func (p *RunPage) TaskRows() Rows[Task] {
 	return paged(p, rows, len(p.Tasks.All), "tasks", "tasks that matter most", matters)
 }
 
-// paged returns a page's rows. They are sorted, and its filter has selected them from all. Without a
-// filter, a large run's page shows the first rows, at least ten, while they matter.
+// paged returns a page's rows. They are sorted, and its filter has selected them from all. Without
+// a filter, a large run's page shows the first rows, at least ten, while they matter.
 func paged[T any](p *RunPage, rows []T, all int, noun, first string, matters func(T) bool) Rows[T] {
 	q := p.Tasks.Filter
 	if !p.IsLarge() {
@@ -290,7 +290,7 @@ func (t *Task) Age(p *RunPage) string {
 	if t.LastOutput.IsZero() {
 		return ""
 	}
-	return timespan.Of(p.At.Sub(t.LastOutput))
+	return units.Span(p.At.Sub(t.LastOutput))
 }
 
 // columns tells which grid columns contain values.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Timeline is a run's time line.
@@ -51,7 +51,7 @@ func (t *Timeline) SVG(f *Frame) template.HTML {
 	}
 	var b strings.Builder
 	height := marksHeight + laneHeight*len(lanes) + axisHeight
-	fmt.Fprintf(&b, `<svg class="timeline" height="%d" role="img" aria-label="Time line of %s, with %s">`, height, timespan.Of(whole), escaped(strings.Join(lanes, ", ")))
+	fmt.Fprintf(&b, `<svg class="timeline" height="%d" role="img" aria-label="Time line of %s, with %s">`, height, units.Span(whole), escaped(strings.Join(lanes, ", ")))
 	at := func(when time.Time) float64 { return 100 * min(1, max(0, float64(when.Sub(t.From))/float64(whole))) }
 	bottom := height - axisHeight
 	for i := range 5 {
@@ -81,7 +81,7 @@ func (t *Timeline) SVG(f *Frame) template.HTML {
 			if s.Lane == lane {
 				from, to := at(s.From), at(s.To)
 				fmt.Fprintf(&b, `<rect class="bar-span %s" x="%.3f%%" width="%.3f%%" y="%d" height="12" rx="2"><title>%s, %s</title></rect>`,
-					s.Tone.class(), from, max(.3, to-from), y+16, escaped(s.Text), timespan.Of(s.To.Sub(s.From)))
+					s.Tone.class(), from, max(.3, to-from), y+16, escaped(s.Text), units.Span(s.To.Sub(s.From)))
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterrun/clusterrun/tests/hangs"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -15,9 +14,9 @@ import (
 // selects different hangs. Goal: at least 27 named, and no wrong rank.
 func BenchmarkHangs(b *testing.B) {
 	seed, _ := strconv.ParseUint(os.Getenv("CLUSTERRUN_SEED"), 10, 64)
-	all := hangs.Thirty(seed)
+	all := harness.ThirtyHangs(seed)
 	server := harness.StartServer(b, "--headless")
-	s := hangs.NewStage(b, func(args ...string) *harness.Process { return server.StartCLI(b, args...) }, all...)
+	s := harness.NewHangStage(b, func(args ...string) *harness.Process { return server.StartCLI(b, args...) }, all...)
 	named, wrong := 0, 0
 	for _, h := range all {
 		found := s.Play(h)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/notices"
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -46,7 +46,7 @@ func TestNotifications(t *testing.T) {
 	result := harness.Result(t, run)
 	assert.Empty(t, result.NoticeFailed)
 	got := <-taken
-	assert.Equal(t, notices.Sign("key of the hook", got.header.Get("webhook-id"), got.header.Get("webhook-timestamp"), got.body), got.header.Get("webhook-signature"))
+	assert.Equal(t, activities.SignNotice("key of the hook", got.header.Get("webhook-id"), got.header.Get("webhook-timestamp"), got.body), got.header.Get("webhook-signature"))
 	notice := must.JSON[spec.Notice](t, got.body)
 	assert.Equal(t, spec.NotifyEnd, notice.Event)
 	assert.Equal(t, "run "+run.GetID()+" failed: "+result.Message, notice.Text)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/tests/hangs"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 )
@@ -109,8 +108,8 @@ func TestStacksOnRequest(t *testing.T) {
 // If a rank holds up the run, it is named. `make bench BENCH=Hangs` plays more.
 func TestWhoHoldsTheOthersUp(t *testing.T) {
 	t.Parallel()
-	h := hangs.Hang{Program: "python", Wait: "python", Deed: "computes", Ranks: 4, Guilty: 2}
-	s := hangs.NewStage(t, withSharedServer(t).start, h)
+	h := harness.Hang{Program: "python", Wait: "python", Deed: "computes", Ranks: 4, Guilty: 2}
+	s := harness.NewHangStage(t, withSharedServer(t).start, h)
 	found := s.Play(h)
 	for try := 0; strings.HasPrefix(found.Sentence, "cannot tell") && try < 3; try++ { // native stacks may be late
 		found = s.Play(h)

@@ -22,7 +22,7 @@ var (
 )
 
 // Clusterrun returns the clusterrun binary's path.
-func Clusterrun(t testing.TB) string { return must(t, clusterrunOnce) }
+func Clusterrun(t testing.TB) string { return program(t, clusterrunOnce) }
 
 // Supervisor returns the path of the supervisor, next to it.
 func Supervisor(t testing.TB) string {
@@ -30,7 +30,7 @@ func Supervisor(t testing.TB) string {
 }
 
 // Devserver returns the embedded server's path.
-func Devserver(t testing.TB) string { return must(t, devserverOnce) }
+func Devserver(t testing.TB) string { return program(t, devserverOnce) }
 
 // TemporalCLI returns the real temporal CLI's path. It skips the test if the program is missing,
 // because building it takes minutes.
@@ -55,7 +55,7 @@ func tool(t testing.TB, name, builtBy string) string {
 	return path
 }
 
-func must(t testing.TB, f func() (string, error)) string {
+func program(t testing.TB, f func() (string, error)) string {
 	t.Helper()
 	path, err := f()
 	if err != nil {

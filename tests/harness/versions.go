@@ -65,7 +65,7 @@ var nextOnce = sync.OnceValues(func() (string, error) {
 
 // NextClusterrun returns the path to a later version, built from the same source with a different
 // version number and an additional spec field, nice.
-func NextClusterrun(t testing.TB) string { return must(t, nextOnce) }
+func NextClusterrun(t testing.TB) string { return program(t, nextOnce) }
 
 // Installed is a replaceable program on disk.
 type Installed struct {

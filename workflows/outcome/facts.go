@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // maxAlike limits facts of one kind: hosts that do not answer, slow tasks.
@@ -277,7 +277,7 @@ func dropped(ends []end) string {
 	if len(of) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", size.Of(bytes), shorten.List(of, maxAlike))
+	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", units.Bytes(bytes), shorten.List(of, maxAlike))
 }
 
 // Dropped describes an ended run's output that is missing from the files, or is "".
@@ -293,7 +293,7 @@ func Dropped(r *spec.RunResult) string {
 func (f *facts) rules() {
 	s := f.s
 	if a := s.Archive; a != nil {
-		f.add(FactRule, Note, fmt.Sprintf("it ships %s in %s, SHA-256 %s", size.Of(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest), "")
+		f.add(FactRule, Note, fmt.Sprintf("it ships %s in %s, SHA-256 %s", units.Bytes(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest), "")
 	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep {
 		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
@@ -319,6 +319,6 @@ func (f *facts) rules() {
 		f.add(FactUse, Note, "last output "+f.now.Sub(*at).Round(time.Second).String()+" ago", "output")
 	}
 	if memory > 0 {
-		f.add(FactUse, Note, fmt.Sprintf("in use: %.1f processors, %s", cpus, size.Of(memory)), "usage")
+		f.add(FactUse, Note, fmt.Sprintf("in use: %.1f processors, %s", cpus, units.Bytes(memory)), "usage")
 	}
 }

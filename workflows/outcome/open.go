@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Text describes what the run is waiting for, and for how long.
@@ -27,7 +27,7 @@ func (w Waiting) Text(now time.Time) string {
 		if f.Unpacking {
 			verb = "unpacks"
 		}
-		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, size.Of(f.Bytes), size.Of(f.Size))
+		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, units.Bytes(f.Bytes), units.Bytes(f.Size))
 	}
 	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
 	if left := w.Until.Sub(now); !w.Until.IsZero() {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/tests/contract"
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 		text += fmt.Sprintf("%-32s %T\n", u.Name, u.Input)
 		types = append(types, reflect.TypeOf(u.Input))
 	}
-	spec.Golden(t, "testdata/contract.golden", contract.Text(t, text, types))
+	spec.Golden(t, "testdata/contract.golden", scripts.Contract(t, text, types))
 }
 
 func TestQueues(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/clusterrun/clusterrun/workflows/text/wrap"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const referenceHead = `A run spec says what to run: the tasks of a cluster, the command of each, and
@@ -109,7 +109,7 @@ func ofRun(t reflect.Type) bool {
 
 // writeWrapped writes text in lines of limited width.
 func writeWrapped(b *strings.Builder, text, indent string) {
-	for _, line := range wrap.Lines(text, referenceColumns-len(indent)) {
+	for _, line := range shorten.Wrap(text, referenceColumns-len(indent)) {
 		b.WriteString(indent + line + "\n")
 	}
 }

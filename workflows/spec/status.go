@@ -7,7 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // TaskState is a task's state.
@@ -249,7 +249,7 @@ func (s Slow) String() string {
 	case s.Host != "":
 		who += " on " + s.Host
 	}
-	return fmt.Sprintf("%s: %.1f × the median of the others over %s (%s and %s)", who, s.Ratio, s.count(), timespan.OfSeconds(s.Seconds), timespan.OfSeconds(s.Others))
+	return fmt.Sprintf("%s: %.1f × the median of the others over %s (%s and %s)", who, s.Ratio, s.count(), units.SpanOfSeconds(s.Seconds), units.SpanOfSeconds(s.Others))
 }
 
 func (s Slow) count() string {

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Options selects the part of a directory to pack.
@@ -188,9 +188,9 @@ func (l *Listing) tooLarge(limit int64) error {
 	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
-	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + size.Of(sizes[name]) })
+	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + units.Bytes(sizes[name]) })
 	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
-		l.Dir, size.Of(l.Size), plural.Of(l.Files, "file", "files"), size.Of(limit), strings.Join(largest, ", "))
+		l.Dir, units.Bytes(l.Size), plural.Of(l.Files, "file", "files"), units.Bytes(limit), strings.Join(largest, ", "))
 }
 
 // Pack packs a directory into a file in the directory tmp, which it creates if necessary.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/system/shm"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 )
 
 const (
@@ -27,7 +27,7 @@ func (k *Checker) execute(ctx context.Context, c Check) error {
 	case "disk":
 		return disk(k.Around.Dirs, c.limit())
 	case "shm":
-		return disk([]string{shm.Dir}, c.limit())
+		return disk([]string{diskspace.ShmDir}, c.limit())
 	case "clock":
 		return clock(ctx, k.Around.Clock, c.limit())
 	}

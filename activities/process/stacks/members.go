@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -124,7 +124,7 @@ type marks struct {
 func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks {
 	var mu sync.Mutex
 	all := make(map[int]marks, len(pids))
-	parallel.Each(atOnce, pids, func(_ int, pid int) {
+	background.Each(atOnce, pids, func(_ int, pid int) {
 		read := make(chan marks, 1)
 		if !detached(func() { read <- marks{readCgroup(pid), readCookies(pid, cookieVar)} }) {
 			return

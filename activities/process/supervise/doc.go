@@ -5,5 +5,6 @@
 // a build and a directory.
 //
 // [Settings] configure a supervisor. It runs as a child of a command ([Settings.Command]), or
-// `clusterrun worker` becomes it ([Settings.Exec]). [Main] is the program.
+// `clusterrun worker` becomes it ([Settings.Exec]). [Main] is the program. It writes
+// its log without waiting for the reader ([LogFile]), and returns unused memory to the system.
 package supervise

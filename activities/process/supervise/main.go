@@ -14,17 +14,14 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
-	"github.com/clusterrun/clusterrun/activities/system/build"
-	"github.com/clusterrun/clusterrun/activities/system/heap"
-	"github.com/clusterrun/clusterrun/activities/system/lossylog"
-	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Main runs the program and returns its exit code.
 func Main(args []string) int {
 	if len(args) == 1 && args[0] == versionFlag {
-		fmt.Println(build.ID())
+		fmt.Println(BuildID())
 		return exitcode.OK
 	}
 	text, ok := os.LookupEnv(settingsVar)
@@ -41,7 +38,7 @@ func Main(args []string) int {
 
 // run runs the supervisor with the given settings.
 func run(text string) error {
-	if err := undumpable.Set(); err != nil {
+	if err := proc.SetUndumpable(); err != nil {
 		return fmt.Errorf("closing this process to others of its user: %w", err)
 	}
 	// Task processes must not inherit it.
@@ -55,7 +52,7 @@ func run(text string) error {
 	if err := s.checkBuild(); err != nil {
 		return err
 	}
-	out := lossylog.New(os.Stderr)
+	out := NewLogFile(os.Stderr)
 	defer out.Sync() //nolint:errcheck // it has none
 	log := newLogger(out, s.Debug)
 	c := supervisor.Config{
@@ -89,7 +86,7 @@ func run(text string) error {
 	if s.Service != nil {
 		context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
 	}
-	go heap.Return(ctx)
+	go ReturnMemory(ctx)
 	return supervisor.Run(ctx, c)
 }
 

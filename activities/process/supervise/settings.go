@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/clusterrun/clusterrun/activities/system/build"
 )
 
 // ProgramName is the program's file name.
@@ -142,8 +140,8 @@ func (s Settings) Command(f Files) (*exec.Cmd, *os.File, error) {
 	return cmd, own, nil
 }
 
-// Exec turns this process into the supervisor. ready numbers the file Ready in [Files], or is 0. Exec
-// returns only on failure.
+// Exec turns this process into the supervisor. ready numbers the file Ready in [Files], or is 0.
+// Exec returns only on failure.
 func (s Settings) Exec(ready int) error {
 	path, own, err := s.prepare()
 	if err != nil {
@@ -172,7 +170,7 @@ func (s *Settings) prepare() (path string, own *os.File, err error) {
 	if path, s.Starter, err = Program(); err != nil {
 		return "", nil, err
 	}
-	s.Build = build.ID()
+	s.Build = BuildID()
 	fd, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", nil, fmt.Errorf("open our own executable: %w", err)
@@ -190,7 +188,7 @@ func CheckProgram(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w; install it again", path, versionFlag, err)
 	}
-	return sameBuild(path, strings.TrimSpace(string(out)), self, build.ID())
+	return sameBuild(path, strings.TrimSpace(string(out)), self, BuildID())
 }
 
 // checkBuild returns an error unless the program that started us shares our build.
@@ -199,7 +197,7 @@ func (s Settings) checkBuild() error {
 	if err != nil {
 		path = ProgramName
 	}
-	return sameBuild(path, build.ID(), s.Starter, s.Build)
+	return sameBuild(path, BuildID(), s.Starter, s.Build)
 }
 
 // sameBuild returns an error unless a supervisor and the program that starts it share a build.

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/system/build"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
@@ -25,7 +24,7 @@ func settings(t *testing.T, s Settings) string {
 func TestOtherBuild(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	err := run(settings(t, Settings{StateDir: dir, Build: "v1 go2", Starter: "/opt/clusterrun"}))
-	require.ErrorContains(t, err, "of another build ("+build.ID()+") than /opt/clusterrun (v1 go2); install both from one release")
+	require.ErrorContains(t, err, "of another build ("+BuildID()+") than /opt/clusterrun (v1 go2); install both from one release")
 	assert.NoDirExists(t, dir)
 }
 
@@ -33,12 +32,12 @@ func TestOtherBuild(t *testing.T) {
 func TestASupervisorThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	require.ErrorContains(t, run(settings(t, Settings{StateDir: file, Build: build.ID()})), file)
+	require.ErrorContains(t, run(settings(t, Settings{StateDir: file, Build: BuildID()})), file)
 
 	dir := t.TempDir()
 	state := must.Get(supervisor.OpenState(dir))(t)
 	defer state.Close()
-	require.ErrorContains(t, run(settings(t, Settings{StateDir: dir, Build: build.ID()})), dir, "another supervisor has it")
+	require.ErrorContains(t, run(settings(t, Settings{StateDir: dir, Build: BuildID()})), dir, "another supervisor has it")
 	assert.Equal(t, exitcode.Usage, Main(nil), "no user starts it by hand")
 }
 
@@ -56,8 +55,8 @@ func TestTheProgramNextToThisOne(t *testing.T) {
 	path := filepath.Join(filepath.Dir(self), ProgramName)
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho v1 go2\n"), 0o700)) //nolint:gosec // executable
 	defer os.Remove(path)
-	require.ErrorContains(t, CheckProgram(t.Context()), path+" is of another build (v1 go2) than "+self+" ("+build.ID()+"); install both")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+build.ID()+"'\n"), 0o700)) //nolint:gosec // executable
+	require.ErrorContains(t, CheckProgram(t.Context()), path+" is of another build (v1 go2) than "+self+" ("+BuildID()+"); install both")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+BuildID()+"'\n"), 0o700)) //nolint:gosec // executable
 	require.NoError(t, CheckProgram(t.Context()))
 	cmd, own, err := Settings{}.Command(Files{Stdout: os.Stdout})
 	require.NoError(t, err)

@@ -1,4 +1,6 @@
-// Package background runs goroutines that stop with their owner.
+// Package background runs goroutines: a [Group] that stops with its owner, and [Each] with limited
+// concurrency. A follower of a [Feed] sees every value after the one it holds, even if it checks
+// late, including values that were replaced immediately.
 package background
 
 import (

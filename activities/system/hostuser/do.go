@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // Do calls f on a new thread. The kernel checks the thread's file accesses as the user's. Accesses
@@ -51,7 +51,7 @@ func (u *User) become() error {
 		return errors.New("not on a machine of 32 bits") // setgroups(2) has a different number there
 	}
 	// setfsuid(2) makes the process accessible to the user if fs.suid_dumpable allows it.
-	defer func() { _ = undumpable.Set() }()
+	defer func() { _ = proc.SetUndumpable() }()
 	groups := u.Groups
 	var first unsafe.Pointer
 	if len(groups) > 0 {

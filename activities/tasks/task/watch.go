@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/news"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
@@ -21,7 +21,7 @@ const (
 // watch follows whether the run's tasks must stop, with one waiting request to the host for all
 // callers in this process. It lasts as long as the process.
 type watch struct {
-	news.Feed[heard]
+	background.Feed[heard]
 	start sync.Once
 	// heard is closed when the host has answered, or takes too long.
 	heard chan struct{}

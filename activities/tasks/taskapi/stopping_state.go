@@ -3,7 +3,7 @@ package taskapi
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/news"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -12,7 +12,7 @@ import (
 // stopping is the latest state of stopping a run's tasks together that this host knows. Waiting
 // requests follow it from state to state.
 type stopping struct {
-	news.Feed[spec.Stopping]
+	background.Feed[spec.Stopping]
 }
 
 // SetStopping sets whether a run's tasks are stopping together. A state older than the known one

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/help"
-	"github.com/clusterrun/clusterrun/workflows/text/wrap"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
@@ -75,7 +75,7 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 			}
 		}
 	} else if but, ok := flagsOfRun(cmd, flags); ok {
-		for _, line := range wrap.Lines("It takes the flags of `clusterrun run` as well"+but+".", helpWidth) {
+		for _, line := range shorten.Wrap("It takes the flags of `clusterrun run` as well"+but+".", helpWidth) {
 			b.WriteString(line + "\n")
 		}
 		b.WriteString("\n")

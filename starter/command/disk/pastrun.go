@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
@@ -60,7 +60,7 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	parallel.Each(8, runs, func(_ int, r *pastRun) {
+	background.Each(8, runs, func(_ int, r *pastRun) {
 		if r.ExecutionID == "" {
 			return
 		}

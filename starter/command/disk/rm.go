@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 func Rm(a *cli.App) *cobra.Command {
@@ -107,9 +107,9 @@ func (r *removals) add(a *cli.App, of removal) {
 	switch {
 	case a.Global.JSON:
 	case r.DryRun:
-		fmt.Fprintf(a.Out, "would remove: %s (%s%s)\n", of.RunID, of.kind(), size.Of(of.Bytes))
+		fmt.Fprintf(a.Out, "would remove: %s (%s%s)\n", of.RunID, of.kind(), units.Bytes(of.Bytes))
 	default:
-		fmt.Fprintf(a.Out, "removed: %s (%s%s, %s of the server)\n", of.RunID, of.kind(), size.Of(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
+		fmt.Fprintf(a.Out, "removed: %s (%s%s, %s of the server)\n", of.RunID, of.kind(), units.Bytes(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *removals) end(a *cli.App, errs []error) error {
 		did = "would free"
 	}
 	return errors.Join(append(errs, a.Print(r, func() {
-		a.Say("%s %s of %s", did, size.Of(r.Bytes), plural.Of(len(r.Runs), "run", "runs"))
+		a.Say("%s %s of %s", did, units.Bytes(r.Bytes), plural.Of(len(r.Runs), "run", "runs"))
 	}))...)
 }
 

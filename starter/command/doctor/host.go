@@ -22,7 +22,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
-	"github.com/clusterrun/clusterrun/activities/system/shm"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -122,8 +121,8 @@ func diskOf(dir, use, setting string) doctor.Disk {
 }
 
 func examineShm() []doctor.Finding {
-	space, err := diskspace.Of(shm.Dir)
-	if err != nil || space.At != shm.Dir {
+	space, err := diskspace.Of(diskspace.ShmDir)
+	if err != nil || space.At != diskspace.ShmDir {
 		space = diskspace.Space{}
 	}
 	return doctor.CheckShm(space)

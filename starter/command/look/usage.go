@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // showUsage prints the current and past usage of a run's tasks.
@@ -96,18 +96,18 @@ func printUsage(a *cli.App, u runUsage) {
 		cell(cpuTime(v.CPUSeconds()), known)
 		if u.Open {
 			cell(fmt.Sprintf("%.2f", v.CPUs), v.Processes > 0)
-			cell(size.Of(v.RSSBytes), v.Processes > 0)
+			cell(units.Bytes(v.RSSBytes), v.Processes > 0)
 		}
-		cell(size.Of(v.MaxRSSBytes), v.MaxRSSBytes > 0)
+		cell(units.Bytes(v.MaxRSSBytes), v.MaxRSSBytes > 0)
 		if gpus {
 			cell(cpuTime(v.GPUSeconds), known)
 			if u.Open {
 				cell(fmt.Sprintf("%.2f", v.GPUs), v.Processes > 0)
-				cell(size.Of(v.GPUMemoryBytes), v.Processes > 0)
+				cell(units.Bytes(v.GPUMemoryBytes), v.Processes > 0)
 			}
-			cell(size.Of(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
+			cell(units.Bytes(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
 		}
-		cell(size.Of(v.OutputBytes), known)
+		cell(units.Bytes(v.OutputBytes), known)
 		w.Row(cells...)
 	}
 	for _, t := range u.Tasks {

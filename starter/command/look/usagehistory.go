@@ -13,8 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/series"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
-	"github.com/clusterrun/clusterrun/workflows/text/timespan"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // showUsageHistory prints tasks' usage over time.
@@ -55,7 +54,7 @@ var columns = []column{
 	},
 	{
 		"MEMORY (MAX)", func(p series.Point) float64 { return p.RSSBytes }, func(p series.Point) float64 { return p.RSSBytes },
-		func(t series.Point) string { return size.Of(int64(t.RSSBytes)) },
+		func(t series.Point) string { return units.Bytes(int64(t.RSSBytes)) },
 	},
 	{
 		"GPUS (MEAN, MAX)", func(p series.Point) float64 { return p.GPUs }, func(p series.Point) float64 { return p.MaxGPUs },
@@ -63,7 +62,7 @@ var columns = []column{
 	},
 	{
 		"GPU MEMORY (MAX)", func(p series.Point) float64 { return p.GPUMemoryBytes }, func(p series.Point) float64 { return p.GPUMemoryBytes },
-		func(t series.Point) string { return size.Of(int64(t.GPUMemoryBytes)) },
+		func(t series.Point) string { return units.Bytes(int64(t.GPUMemoryBytes)) },
 	},
 	{
 		"STEP (MEAN, MAX)", func(p series.Point) float64 { return p.StepSeconds }, func(p series.Point) float64 { return p.MaxStepSeconds },
@@ -71,7 +70,7 @@ var columns = []column{
 			if t.Steps == 0 {
 				return "-"
 			}
-			return timespan.OfSeconds(t.StepSeconds) + ", " + timespan.OfSeconds(t.MaxStepSeconds)
+			return units.SpanOfSeconds(t.StepSeconds) + ", " + units.SpanOfSeconds(t.MaxStepSeconds)
 		},
 	},
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Pack packs the directory that the run ships, and sets the archive in the spec. It returns nil
@@ -156,7 +156,7 @@ const progressEvery = 5 * time.Second
 // Progress returns an archive's reader. It reports that the archive is being sent, and the
 // progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
-	total := size.Of(int64(archive.Size))
+	total := units.Bytes(int64(archive.Size))
 	a.Say("shipping %s (%s) to %s", total, plural.Of(archive.Files, "file", "files"), to)
 	r := &observed{Reader: archive.Reader(), closed: make(chan struct{})}
 	go func() {
@@ -165,7 +165,7 @@ func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 		for {
 			select {
 			case <-ticker.C:
-				a.Say("shipped %s of %s to %s", size.Of(r.n.Load()), total, to)
+				a.Say("shipped %s of %s to %s", units.Bytes(r.n.Load()), total, to)
 			case <-r.closed:
 				return
 			}

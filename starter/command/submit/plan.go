@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/size"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // plan shows where a run's tasks would be placed.
@@ -69,7 +69,7 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 			}
 		}
 		if ships != nil {
-			a.Say("it would ship %s in %s of %s", size.Of(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)
+			a.Say("it would ship %s in %s of %s", units.Bytes(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)
 		}
 		if plan.Refusal != "" {
 			a.Say("%s", plan.Refusal)

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workers"
 
-	"github.com/clusterrun/clusterrun/activities/process/plans"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -66,7 +66,7 @@ func makeWay(ctx context.Context, a *cli.App) error {
 	if text, err := os.ReadFile(submittedFile(dir)); pid == 0 || err != nil || string(text) != strconv.Itoa(pid) {
 		return nil
 	}
-	held, err := plans.Held(dir)
+	held, err := activities.HeldRuns(dir)
 	if err != nil || len(held) > 0 {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/process/plans"
+	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
@@ -49,7 +49,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if pid = supervisor.Holder(dir); pid == 0 {
 		return nil // it was about to exit
 	}
-	held, err := plans.Held(dir)
+	held, err := activities.HeldRuns(dir)
 	if err != nil && !force {
 		return fmt.Errorf("whether the host worker with pid %d has tasks is not known: %w; --force ends it all the same", pid, err)
 	}

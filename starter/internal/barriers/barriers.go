@@ -12,7 +12,7 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"github.com/clusterrun/clusterrun/activities/system/parallel"
+	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
 	"github.com/clusterrun/clusterrun/starter"
@@ -62,7 +62,7 @@ func Open(ctx context.Context, r *starter.Run) ([]Barrier, error) {
 		return nil, err
 	}
 	found := make([]*Barrier, len(open))
-	parallel.Each(8, open, func(i int, w *workflowpb.WorkflowExecutionInfo) {
+	background.Each(8, open, func(i int, w *workflowpb.WorkflowExecutionInfo) {
 		found[i] = rounds.ask(ctx, w.GetExecution().GetWorkflowId(), tasks)
 	})
 	barriers := []Barrier{}

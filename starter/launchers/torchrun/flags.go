@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/wrap"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // flag is a flag of torchrun.
@@ -107,7 +107,7 @@ func Reference() string {
 			b.WriteString(column + "\n")
 			column = ""
 		}
-		for _, line := range wrap.Lines(text, width-left) {
+		for _, line := range shorten.Wrap(text, width-left) {
 			fmt.Fprintf(&b, "%-*s%s\n", left, column, line)
 			column = ""
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/tests/contract"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -71,7 +71,7 @@ var update = flag.Bool("update", false, "write the golden file instead of compar
 // TestContract compares every name on the wire with the golden file, like package spec's test.
 func TestContract(t *testing.T) {
 	const path = "testdata/contract.golden"
-	got := contract.Text(t, "", []reflect.Type{
+	got := scripts.Contract(t, "", []reflect.Type{
 		reflect.TypeFor[QueueInput](),
 		reflect.TypeFor[ScheduleRequest](),
 		reflect.TypeFor[ScheduleAnswer](),

@@ -1,4 +1,4 @@
-// Package shorten truncates text. It never splits a character.
+// Package shorten truncates text, and breaks it into lines. It never splits a character.
 //
 // The package is pure, so workflow code can call it.
 package shorten

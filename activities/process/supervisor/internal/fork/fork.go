@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // Forker forks for a supervisor on one OS thread that lives as long as the supervisor. A
@@ -85,7 +85,7 @@ func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.Proc
 			}
 			// The child changes its user while it shares our memory, which may make us dumpable
 			// (fs.suid_dumpable).
-			defer func() { _ = undumpable.Set() }()
+			defer func() { _ = proc.SetUndumpable() }()
 		}
 		if !how.Protected {
 			defer f.score.lower()()
