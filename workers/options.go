@@ -24,6 +24,8 @@ type Options struct {
 	// Owned reports whether the runs on these queues end with the process that started this worker,
 	// as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
+	// SoleRun is as in [supervisor.Config].
+	SoleRun bool `json:"sole_run,omitempty"`
 	// Slots is the maximum number of tasks on this host. 0 means no limit, and a negative number one
 	// for each processor.
 	Slots int `json:"slots,omitempty"`

@@ -32,7 +32,7 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 		return s, err
 	}
 	return supervise.Settings{
-		StateDir: o.StateDir, Instance: o.Instance, Volatile: o.Owned,
+		StateDir: o.StateDir, Instance: o.Instance, Volatile: o.Owned, SoleRun: o.SoleRun,
 		Side: []string{"side"}, SideEnv: []string{optionsVar + "=" + string(options)},
 		OrphanGrace: o.OrphanGrace, LongestGrace: o.LongestGrace, Debug: o.Debug,
 	}, nil

@@ -63,7 +63,7 @@ func run(text string) error {
 		Owner: supervisor.Owner{
 			Stdin: inherited(s.Files.Stdin), Stdout: inherited(s.Files.Stdout), Stderr: inherited(s.Files.Stderr),
 		},
-		OrphanGrace: s.OrphanGrace, LongestGrace: s.LongestGrace,
+		OrphanGrace: s.OrphanGrace, LongestGrace: s.LongestGrace, SoleRun: s.SoleRun,
 		Log:     log,
 		Serving: s.serving(log),
 		Ignored: supervisor.Ignored(), // before anybody listens

@@ -29,6 +29,8 @@ type Settings struct {
 	StateDir string `json:"state_dir"`
 	Instance string `json:"instance,omitempty"`
 	Volatile bool   `json:"volatile,omitempty"`
+	// SoleRun is as in [supervisor.Config].
+	SoleRun bool `json:"sole_run,omitempty"`
 	// Side lists the side's arguments, after this program's name. SideEnv lists its variables, as
 	// NAME=VALUE.
 	Side    []string `json:"side"`

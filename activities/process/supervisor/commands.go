@@ -221,6 +221,9 @@ func (s *supervisor) release(r *run, all []*process) {
 		s.log.Error("The release of a run is not in the journal.", "run", r.key.WorkflowID, "error", err)
 	}
 	close(r.released)
+	if s.cfg.SoleRun {
+		s.guard.stop() // its exit takes as long as the rest of the supervisor's end
+	}
 	select {
 	case s.side.emptied <- struct{}{}:
 	default:

@@ -46,6 +46,8 @@ type Config struct {
 	KillBound time.Duration
 	// PortsLapse is how long ports are held for a run that starts nothing. The default is 60 s.
 	PortsLapse time.Duration
+	// SoleRun reports whether nothing more is started once a run is released.
+	SoleRun bool
 	// NoCgroups disables cgroups.
 	NoCgroups bool
 	Log       *slog.Logger

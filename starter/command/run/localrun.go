@@ -386,7 +386,7 @@ func (l *localRun) connect(ctx context.Context, queue string) error {
 // workerOptions returns this machine's host worker options.
 func (l *localRun) workerOptions(queue string) workers.Options {
 	w := workers.Options{
-		StateDir: l.dir.Path, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
+		StateDir: l.dir.Path, Queue: queue, SoleRun: l.sweep == nil, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
 		OwnersOutput: !l.quiet && l.std.Given(), Foreground: l.foreground, Stdin: l.stdin,
 	}
 	l.agents.describe(&w, l.spec, l.meeting)
