@@ -22,15 +22,16 @@ type Connection struct {
 	// HookDir is as in [activities.Config].
 	HookDir string
 
-	asked *askedTimes
-	known *server.Known
+	asked    *askedTimes
+	known    *server.Known
+	starting *starting
 }
 
 // Dial connects to the server.
 func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, timeout time.Duration) (*Connection, error) {
-	asked, known := new(askedTimes), new(server.Known)
+	asked, known, starting := new(askedTimes), new(server.Known), new(starting)
 	o.Identity = identity(host, "")
-	c, err := connect.Dial(ctx, o, sdkLogger{log}, timeout, grpc.WithChainUnaryInterceptor(asked.intercept), grpc.WithStatsHandler(known))
+	c, err := connect.Dial(ctx, o, sdkLogger{log}, timeout, grpc.WithChainUnaryInterceptor(starting.intercept, asked.intercept), grpc.WithStatsHandler(known))
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, 
 		c.Close()
 		return nil, err
 	}
-	return &Connection{Client: c, asked: asked, known: known}, nil
+	return &Connection{Client: c, asked: asked, known: known, starting: starting}, nil
 }
 
 // Supervised is a supervisor that a command has started, as seen by its side.
@@ -63,6 +64,8 @@ type Served struct {
 	leave  context.CancelFunc
 	ended  chan struct{} // closed when the side has stopped
 	endLog func()
+	// Started must be called once a sole run is started, or will not be.
+	Started func()
 
 	running polling
 }
@@ -77,7 +80,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Served{ended: make(chan struct{}), endLog: end, side: &side{
+	v := &Served{ended: make(chan struct{}), endLog: end, Started: func() {}, side: &side{
 		Options: o, log: log, environ: s.Environ, process: s.PID, hookDir: c.HookDir, asked: c.asked, known: c.known, identity: identity(o.Host, o.Instance),
 		supervisor: supervisor.NewOwnersClient(s.Conn, s.PID, o.StateDir, o.Instance),
 	}}
@@ -86,7 +89,11 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 		v.leave()
 		return nil, err
 	}
+	if o.SoleRun {
+		v.Started = c.starting.begin(o.Queue)
+	}
 	if v.running, err = v.side.begin(v.ctx, c.Client); err != nil {
+		v.Started()
 		v.leave()
 		v.side.shut()
 		return nil, err
@@ -97,6 +104,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 
 func (v *Served) attend() {
 	defer close(v.ended)
+	defer v.Started()
 	defer v.endLog()
 	defer v.leave()
 	if err := v.side.attend(v.ctx, v.running.stop); err != nil {

@@ -48,12 +48,13 @@ func (r *sides) attend(conn *net.UnixConn) error {
 			var next request
 			switch err := in.Decode(&next); {
 			case err != nil:
+				served.Started()
 				cancel() // the command has exited, and its supervisor stops the run
 				return
 			case next.Leave:
 				served.Leave()
 			case next.Start != nil:
-				go r.follow(ctx, json.NewEncoder(conn), *next.Start)
+				go r.follow(ctx, json.NewEncoder(conn), *next.Start, served.Started)
 			}
 		}
 	}()
@@ -62,8 +63,9 @@ func (r *sides) attend(conn *net.UnixConn) error {
 }
 
 // follow starts a run for a command and reports its end to the command.
-func (r *sides) follow(ctx context.Context, out *json.Encoder, s start) {
+func (r *sides) follow(ctx context.Context, out *json.Encoder, s start, started func()) {
 	run, err := starter.Start(ctx, r.Client, s.Spec, s.options())
+	started()
 	if err != nil {
 		_ = out.Encode(event{Refused: err.Error(), Running: starter.IsError[*starter.RunningError](err)})
 		return
