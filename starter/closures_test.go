@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -43,8 +44,10 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c.On("ExecuteWorkflow", mock.Anything, mock.Anything, closure.QueueType, mock.Anything).
 				Run(func(args mock.Arguments) { in = args.Get(3).(closure.QueueInput) }).
 				Return(nil, serviceerror.NewWorkflowExecutionAlreadyStarted("ended", "", "")).Once()
+			c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, serviceerror.NewNotFound("no queue"))
 			q := must.Get(starter.Get(c, "iris-1", "").Calls(t.Context()))(t)
-			must.Get(q.Begin(t.Context()))(t)
+			_, err := q.Sync(t.Context(), closure.SyncRequest{Client: "c"})
+			require.ErrorIs(t, err, closurequeue.ErrRunEnded)
 			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
 		})

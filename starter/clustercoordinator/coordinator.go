@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -19,36 +20,42 @@ type Coordinator struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	loops  sync.WaitGroup
+	loop   sync.WaitGroup
 	// one serialises Schedule, Join and Done. While Join waits, so does Schedule.
 	one chan struct{}
 
 	mu sync.Mutex
-	// unsent holds the closures that are not in a request yet, and sending counts those that
-	// are. room is the queue's free capacity.
-	unsent        []*RemoteValue
-	sending, room int
-	batch, call   uint64
-	// open holds the closures in the queue, by ID; early holds outcomes that arrived before
-	// their closure's ID; taken counts the outcomes received.
+	// unsent holds new closures, and sent those that the queue may have received. It has confirmed
+	// the first scheduled ones. room limits unsent and sent.
+	unsent, sent []*RemoteValue
+	scheduled    uint64
+	room         int
+	// hurry makes the queue confirm new closures before their outcomes.
+	hurry bool
+	// open holds the closures without an outcome, except for unsent ones, by number. taken counts
+	// the outcomes received.
 	open     map[uint64]*RemoteValue
-	early    map[uint64]closure.Outcome
 	taken    uint64
-	taking   bool // a take request is in flight
 	released []uint64
-	// raised is the error that the next call returns. broken is why nothing more can be
-	// scheduled.
+	// joining reports whether Join or Done is in progress, and waiting whether it is Join. asked
+	// counts the answers, and done is the last one.
+	joining, waiting bool
+	asked            int
+	done             bool
+	// failed reports whether the queue is about to raise an error. raised is the error that the
+	// next call returns. broken is why nothing more can be scheduled.
+	failed         bool
 	raised, broken error
 	changed        chan struct{} // closed when any of these changes
+	// abandon cancels the request in progress, if that waits for outcomes.
+	abandon context.CancelFunc
 }
 
 // queue is a closurequeue.Client.
 type queue interface {
+	closurequeue.Queue
 	ID() string
 	Status(ctx context.Context) (closure.QueueStatus, error)
-	Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error)
-	Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error)
-	Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error)
 }
 
 // closePatience limits how long Close waits for the scheduled closures to enter the queue.
@@ -61,22 +68,22 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := q.Begin(ctx)
+	return attach(ctx, q)
+}
+
+func attach(ctx context.Context, q queue) (*Coordinator, error) {
+	c := &Coordinator{
+		queue: q, name: rand.Text(), one: make(chan struct{}, 1),
+		open: map[uint64]*RemoteValue{}, changed: make(chan struct{}),
+	}
+	a, err := q.Sync(ctx, closure.SyncRequest{Client: c.name})
 	if err != nil {
 		return nil, err
 	}
-	return attach(q, opened.Room), nil
-}
-
-func attach(q queue, room int) *Coordinator {
-	c := &Coordinator{
-		queue: q, name: rand.Text(), one: make(chan struct{}, 1), room: room,
-		open: map[uint64]*RemoteValue{}, early: map[uint64]closure.Outcome{}, changed: make(chan struct{}),
-	}
+	c.answered(closure.SyncRequest{}, a)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.loops.Go(c.send)
-	c.loops.Go(c.take)
-	return c
+	c.loop.Go(c.run)
+	return c, nil
 }
 
 // Close detaches from the queue. It waits up to two seconds for the scheduled closures to enter
@@ -88,12 +95,16 @@ func (c *Coordinator) Close() {
 	_ = c.Flush(ctx)
 	c.cancel()
 	c.fail(errors.New("the coordinator was closed"))
-	c.loops.Wait()
+	c.loop.Wait()
 }
 
 // Flush waits until all scheduled closures are in the queue.
 func (c *Coordinator) Flush(ctx context.Context) error {
-	err := c.await(ctx, func() bool { return len(c.unsent)+c.sending == 0 || c.broken != nil })
+	c.mu.Lock()
+	c.hurry = true
+	c.wake()
+	c.mu.Unlock()
+	err := c.await(ctx, func() bool { return len(c.unsent)+len(c.sent) == 0 || c.broken != nil })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(err, c.broken)
@@ -129,7 +140,7 @@ func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []
 	}
 	defer leave()
 	if err := c.await(ctx, func() bool {
-		return c.raised != nil || c.broken != nil || len(c.unsent)+c.sending < max(1, min(c.room, 2*closure.MaxBatch))
+		return c.raised != nil || c.broken != nil || len(c.unsent)+len(c.sent) < max(1, c.room)
 	}); err != nil {
 		return nil, err
 	}
@@ -139,7 +150,7 @@ func (c *Coordinator) ScheduleWith(ctx context.Context, function string, args []
 		return nil, err
 	}
 	c.unsent = append(c.unsent, v)
-	c.change()
+	c.wake()
 	return v, nil
 }
 
@@ -168,29 +179,24 @@ func (c *Coordinator) wait(ctx context.Context, poll bool) (bool, error) {
 		return false, err
 	}
 	defer leave()
-	if err := c.Flush(ctx); err != nil {
-		return false, err
-	}
 	c.mu.Lock()
-	err = c.tell()
-	c.call++
-	r := closure.WaitRequest{Client: c.name, Call: c.call, Poll: poll}
+	open := len(c.open)+len(c.unsent) > 0 && !c.failed && c.raised == nil && c.broken == nil
+	asked := c.asked
+	if !poll || !open {
+		c.joining, c.waiting = true, !poll
+		c.wake()
+	}
 	c.mu.Unlock()
-	if err != nil {
-		return false, err
+	if poll && open {
+		return false, nil
 	}
-	a, err := c.queue.Join(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	if a.Raised != nil || a.Done {
-		// The queue counts a closure as finished slightly earlier.
-		err = c.await(ctx, func() bool { return len(c.open) == 0 || c.broken != nil })
-	}
-	if a.Raised != nil {
-		return false, a.Raised
-	}
-	return a.Done, err
+	err = c.await(ctx, func() bool {
+		return c.raised != nil || c.broken != nil || c.asked != asked && (c.done || poll && !c.failed)
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.joining = false
+	return c.done, errors.Join(err, c.tell())
 }
 
 // tell returns the pending error once. c.mu must be held.
@@ -220,6 +226,15 @@ func (c *Coordinator) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
+// wake makes the loop send a request. c.mu must be held.
+func (c *Coordinator) wake() {
+	if c.abandon != nil {
+		c.hurry = true
+		c.abandon()
+	}
+	c.change()
+}
+
 // change wakes all waiting calls. c.mu must be held.
 func (c *Coordinator) change() {
 	close(c.changed)
@@ -240,7 +255,7 @@ func (c *Coordinator) fail(why error) {
 	for _, v := range c.open {
 		v.end(nil, c.broken)
 	}
-	c.unsent = nil
+	c.unsent, c.sent = nil, nil
 	clear(c.open)
 	c.change()
 }

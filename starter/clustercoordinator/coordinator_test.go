@@ -2,9 +2,7 @@ package clustercoordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,116 +10,31 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/memoryqueue"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// memory is a run's queue; the run's only task calls closures in this process.
-type memory struct {
-	mu      sync.Mutex
-	machine *rules.Queue
-	changed chan struct{}
-	takes   int
-	// released holds the resources that requests have released.
-	released []uint64
-}
-
-func newMemory(size int) *memory {
-	m := &memory{machine: rules.New(rules.Config{Size: size}), changed: make(chan struct{})}
-	m.machine.Serving(closure.ServingMessage{Host: "a", Queue: "a", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}}})
-	return m
-}
-
-func (*memory) ID() string { return "queue" }
-
-func (m *memory) Status(context.Context) (closure.QueueStatus, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.machine.Status(), nil
-}
-
-func (m *memory) Schedule(ctx context.Context, r closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
-	return ask(ctx, m, func() *rules.Call[closure.ScheduleAnswer] {
-		m.released = append(m.released, r.Released...)
-		return m.machine.Schedule(r)
-	})
-}
-
-func (m *memory) Join(ctx context.Context, r closure.WaitRequest) (closure.WaitAnswer, error) {
-	return ask(ctx, m, func() *rules.Call[closure.WaitAnswer] { return m.machine.Join(r) })
-}
-
-func (m *memory) Take(ctx context.Context, r closure.TakeRequest) (closure.TakeAnswer, error) {
-	return ask(ctx, m, func() *rules.Call[closure.TakeAnswer] {
-		m.takes++
-		return m.machine.Take(r)
-	})
-}
-
-func ask[A any](ctx context.Context, m *memory, do func() *rules.Call[A]) (A, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	call := do()
-	m.change()
-	for !call.Ready() {
-		changed := m.changed
-		m.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		m.mu.Lock()
-		if ctx.Err() != nil {
-			var none A
-			return none, ctx.Err()
-		}
-	}
-	return call.Answer()
-}
-
-func (m *memory) change() {
-	for _, a := range m.machine.Actions() {
-		if !a.Cancel {
-			go m.run(a.Batch.Number, m.machine.Input(a.Batch))
-		}
-	}
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
-
-// run calls functions. echo returns its argument, slow does so after a second, and fail returns
+// functions are served. echo returns its argument, slow does so after a second, and fail returns
 // an error.
-func (m *memory) run(number int, in closure.Batch) {
-	var r closure.BatchResult
-	for _, c := range in.Closures {
-		var args []json.RawMessage
-		_ = json.Unmarshal(c.Args, &args)
-		o := closure.Outcome{ID: c.ID, Task: "worker-0"}
-		switch c.Function {
-		case "slow":
-			time.Sleep(time.Second)
-		case "fail":
-			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Kind: "ValueError", Message: "no"}
-		}
-		if o.Error == nil {
-			o.Value = args[0]
-		}
-		r.Outcomes = append(r.Outcomes, o)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.machine.BatchEnded(number, r)
-	m.change()
+var functions = map[string]memoryqueue.Function{
+	"echo": func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
+	"slow": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+		time.Sleep(time.Second)
+		return args[0], nil
+	},
+	"fail": func(context.Context, []any, map[string]any) (any, error) {
+		return nil, &closure.Error{Kind: "ValueError", Message: "no"}
+	},
 }
 
 // with runs a test in a synctest bubble, with a coordinator and a queue of the given size.
-func with(t *testing.T, size int, do func(t *testing.T, c *Coordinator, m *memory)) {
+func with(t *testing.T, size int, do func(t *testing.T, c *Coordinator, q *memoryqueue.Queue)) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(size)
-		c := attach(m, size)
+		q := memoryqueue.New(size, functions)
+		c := must.Get(attach(t.Context(), q))(t)
 		defer c.Close()
-		do(t, c, m)
+		do(t, c, q)
 	})
 }
 
@@ -131,7 +44,7 @@ func scheduled(t *testing.T, c *Coordinator, function string, args ...any) *Remo
 }
 
 func TestValues(t *testing.T) {
-	with(t, 2, func(t *testing.T, c *Coordinator, _ *memory) {
+	with(t, 2, func(t *testing.T, c *Coordinator, _ *memoryqueue.Queue) {
 		var values []*RemoteValue
 		for i := range 20 {
 			values = append(values, scheduled(t, c, "echo", i))
@@ -147,11 +60,11 @@ func TestValues(t *testing.T) {
 // A lone call takes one request. A long call, or one that is not alone, does not delay other
 // calls.
 func TestALoneCall(t *testing.T) {
-	with(t, 100, func(t *testing.T, c *Coordinator, m *memory) {
+	with(t, 100, func(t *testing.T, c *Coordinator, q *memoryqueue.Queue) {
 		for i := range 3 {
 			assert.Equal(t, i, must.Get(Get[int](t.Context(), scheduled(t, c, "echo", i)))(t))
 		}
-		assert.Zero(t, m.takes)
+		assert.Len(t, q.Asked(), 4, "one for each, and the first")
 		slow := scheduled(t, c, "slow", 7)
 		synctest.Wait()
 		began := time.Now()
@@ -171,20 +84,20 @@ func TestALoneCall(t *testing.T) {
 
 // A resource goes with the first closure that uses it, and is known by its ID until it is released.
 func TestResources(t *testing.T) {
-	with(t, 2, func(t *testing.T, c *Coordinator, m *memory) {
-		data := must.Get(c.CreatePerWorkerResource("load", 3))(t)
+	with(t, 2, func(t *testing.T, c *Coordinator, q *memoryqueue.Queue) {
+		data := must.Get(c.CreatePerWorkerResource("echo", 3))(t)
 		for range 2 {
-			value := must.Get(Get[map[string]uint64](t.Context(), scheduled(t, c, "echo", data)))(t)
-			assert.Equal(t, map[string]uint64{closure.ResourceKey: data.resource.ID}, value)
+			assert.Equal(t, 3, must.Get(Get[int](t.Context(), scheduled(t, c, "echo", data)))(t))
 		}
 		c.Release(data)
 		must.Get(Get[int](t.Context(), scheduled(t, c, "echo", 1)))(t)
-		assert.Equal(t, []uint64{data.resource.ID}, m.released)
+		asked := q.Asked()
+		assert.Equal(t, []uint64{data.resource.ID}, asked[len(asked)-1].Released)
 	})
 }
 
 func TestTheFirstErrorIsReturnedOnce(t *testing.T) {
-	with(t, 100, func(t *testing.T, c *Coordinator, _ *memory) {
+	with(t, 100, func(t *testing.T, c *Coordinator, _ *memoryqueue.Queue) {
 		failed := scheduled(t, c, "fail")
 		var e *closure.Error
 		require.ErrorAs(t, c.Join(t.Context()), &e)
@@ -206,13 +119,10 @@ func TestTheFirstErrorIsReturnedOnce(t *testing.T) {
 }
 
 func TestTheRunEnds(t *testing.T) {
-	with(t, 100, func(t *testing.T, c *Coordinator, m *memory) {
+	with(t, 100, func(t *testing.T, c *Coordinator, q *memoryqueue.Queue) {
 		v := scheduled(t, c, "slow", 1)
 		synctest.Wait()
-		m.mu.Lock()
-		m.machine.RunEnded("the run has ended")
-		m.change()
-		m.mu.Unlock()
+		q.End("it is over")
 		_, err := v.JSON(t.Context())
 		require.ErrorContains(t, err, "the run has ended")
 		require.Error(t, c.Join(t.Context()))

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -165,11 +164,7 @@ func TestARequest(t *testing.T) {
 	_, err := p.Run(bounded(t), "pids", 3, "x", nil)
 	require.NoError(t, err)
 	requests := strings.Split(f.read(t, "requests"), "\n")
-	require.Greater(t, len(requests), 1)
-	assert.Equal(t, wire.OpOpen+" {}", requests[0])
-	text, ok := strings.CutPrefix(requests[1], wire.OpSchedule+" ")
-	require.True(t, ok, requests[1])
-	message := must.JSON[closure.ScheduleRequest](t, text)
+	message := must.JSON[closure.SyncRequest](t, requests[0])
 	require.NoError(t, message.Validate())
 	require.Len(t, message.Closures, 2)
 	for i, c := range message.Closures {

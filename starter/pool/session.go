@@ -56,9 +56,8 @@ type session struct {
 	// calling holds an element while a call is in progress. It guards the fields below.
 	calling chan struct{}
 	answers *bufio.Reader
-	batch   uint64
-	// taken counts the outcomes received.
-	taken uint64
+	// scheduled counts the scheduled closures, and taken the outcomes received.
+	scheduled, taken uint64
 	// why is why no more answers will come, if known.
 	why string
 }
@@ -134,25 +133,20 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 }
 
 func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error) {
-	if s.batch == 0 {
-		if err := s.ask(wire.OpOpen, struct{}{}, &closure.Opened{}); err != nil {
+	outcomes := make([]closure.Outcome, len(closures))
+	r := closure.SyncRequest{Client: clientName, First: s.scheduled + 1, Closures: closures, Wait: true}
+	for missing := len(closures); missing > 0; {
+		r.After = s.taken
+		var news closure.SyncAnswer
+		if err := s.ask(r, &news); err != nil {
 			return nil, err
 		}
-	}
-	s.batch++
-	var scheduled closure.ScheduleAnswer
-	if err := s.ask(wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
-		return nil, err
-	}
-	outcomes := make([]closure.Outcome, len(closures))
-	for missing := len(closures); missing > 0; {
-		var news closure.TakeAnswer
-		if err := s.ask(wire.OpTake, closure.TakeRequest{Client: clientName, After: s.taken}, &news); err != nil {
-			return nil, err
+		if s.scheduled = news.Scheduled; s.scheduled >= r.First {
+			r.Closures = nil
 		}
 		for _, o := range news.Outcomes {
 			o.Value = closure.PlainValue(o.Value)
-			outcomes[o.ID-scheduled.First] = o
+			outcomes[o.ID-r.First] = o
 		}
 		s.taken += uint64(len(news.Outcomes))
 		missing -= len(news.Outcomes)
@@ -162,12 +156,12 @@ func (s *session) callAll(closures []closure.Closure) ([]closure.Outcome, error)
 
 // ask sends a task API request and decodes the answer. It returns an [overError] if no answer
 // will come.
-func (s *session) ask(op string, message, out any) error {
-	b, err := json.Marshal(message)
+func (s *session) ask(in closure.SyncRequest, out *closure.SyncAnswer) error {
+	b, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequest(http.MethodPost, "http://clusterrun"+wire.PathCoordinator+op, bytes.NewReader(b))
+	r, err := http.NewRequest(http.MethodPost, "http://clusterrun"+wire.PathCoordinator, bytes.NewReader(b))
 	if err != nil {
 		return err
 	}

@@ -2,141 +2,117 @@ package closurequeue
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// tries is the time between a request's retries.
+// Queue is a queue that programs ask. It is a [Client], except in tests.
+type Queue interface {
+	Sync(ctx context.Context, r closure.SyncRequest) (closure.SyncAnswer, error)
+}
+
+// Answer answers a program's request to a queue, which is JSON. It waits until ctx is done.
+func Answer(ctx context.Context, q Queue, message []byte) (any, *wire.Problem) {
+	var in closure.SyncRequest
+	err := strictjson.Decode(message, &in)
+	if err == nil {
+		err = in.Validate()
+	}
+	var out closure.SyncAnswer
+	if err == nil {
+		out, err = q.Sync(ctx, in)
+	}
+	if err != nil {
+		return nil, Problem(err)
+	}
+	return out, nil
+}
+
+// Problem converts an error into the problem that a program receives.
+func Problem(err error) *wire.Problem {
+	if errors.Is(err, ErrRunEnded) {
+		return &wire.Problem{Code: wire.CodeOver, Message: err.Error()}
+	}
+	if refused := wire.Refused(err); refused != nil {
+		return refused
+	}
+	return &wire.Problem{Code: wire.CodeInternal, Message: err.Error()}
+}
+
+// tries is the time between a request's retries. After warnAfter tries, which take some seconds, a
+// warning follows.
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
-// ErrNoQueue is returned if a run's queue was never opened.
-var ErrNoQueue = errors.New("no task called serve(), and nothing was scheduled")
-
-func (c *Client) noQueue() error {
-	return refusal("run %q has no calls: %w", c.run.WorkflowID, ErrNoQueue)
-}
+const warnAfter = 12
 
 // ErrRunEnded is returned if a queue's run has ended.
 var ErrRunEnded = errors.New("the run has ended; closures can no longer be scheduled")
 
-// update sends a request to the queue until it is answered, because the server may be away, and
-// the execution that received the request may have continued as new. A request that is resent to
-// the same execution waits for the answer to the first one.
-func update[A any](ctx context.Context, c *Client, name, by string, number uint64, request any) (A, error) {
-	var a A
-	err := c.patiently(ctx, name, func() error {
+// Sync sends a program's request to the queue until it is answered, because the server may be
+// away, and the execution that received the request may have continued as new. It creates the queue
+// if there is none. A request that is resent to the same execution waits for the answer to the
+// first one.
+func (c *Client) Sync(ctx context.Context, r closure.SyncRequest) (closure.SyncAnswer, error) {
+	again, id := tries, rand.Text()
+	for n := 1; ; n++ {
+		var a closure.SyncAnswer
 		h, err := c.server.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: c.id, UpdateID: fmt.Sprintf("%s/%s/%d", name, by, number), UpdateName: name, Args: []any{request}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: c.id, UpdateID: id, UpdateName: closure.UpdateSync, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			err = h.Get(ctx, &a)
 		}
-		a = *new(A)
-		return h.Get(ctx, &a)
-	})
-	return a, err
-}
-
-// patiently calls try until it succeeds, a retry would not help, or ctx is done.
-func (c *Client) patiently(ctx context.Context, what string, try func() error) error {
-	var vain vain
-	for again := tries; ; {
-		began := time.Now()
-		err := try()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
+		if err == nil {
+			return a, nil
 		}
-		if err := c.final(ctx, err); err != nil {
-			return err
+		if final := c.final(ctx, err); final != nil {
+			return a, final
 		}
-		if vain.tell(began, err) {
-			c.Warn(what, withHint(err))
+		if n == warnAfter && c.Warn != nil {
+			c.Warn(err)
 		}
 		if err := again.Sleep(ctx); err != nil {
-			return err
+			return a, err
 		}
 	}
-}
-
-const (
-	// warnAfter is the failing time before a warning, and warnAgain the interval between warnings.
-	warnAfter, warnAgain = 5 * time.Second, time.Minute
-	// longTry is longer than a failing try takes. If a try took longer, the server had accepted
-	// it.
-	longTry = 30 * time.Second
-)
-
-// vain records how long a request has been failing.
-type vain struct{ since, told time.Time }
-
-// tell records a failed try that started at began, and reports whether to warn. An answer of the
-// workflow itself is not a failure. It continues in another execution, which is common while a
-// join waits.
-func (v *vain) tell(began time.Time, err error) bool {
-	now := time.Now()
-	var application *temporal.ApplicationError
-	if v.since.IsZero() || now.Sub(began) > longTry || errors.As(err, &application) {
-		v.since, v.told = now, time.Time{}
-	}
-	if now.Sub(v.since) < warnAfter || now.Sub(v.told) < warnAgain {
-		return false
-	}
-	v.told = now
-	return true
-}
-
-// withHint adds advice to an error caused by a server setting. By default, the server accepts ten
-// concurrent updates of a workflow. Every waiting join is one, and so is every schedule request
-// that waits for capacity.
-func withHint(err error) error {
-	var exhausted *serviceerror.ResourceExhausted
-	if errors.As(err, &exhausted) && strings.Contains(exhausted.Message, "in-flight updates") {
-		return fmt.Errorf("%w; raise history.maxInFlightUpdates in the server's dynamic configuration, or have fewer coordinators wait at a time", err)
-	}
-	return err
 }
 
 // final returns an error if a retry would not help; otherwise nil.
 func (c *Client) final(ctx context.Context, err error) error {
-	var application *temporal.ApplicationError
-	switch {
-	case servererror.IsMoving(err):
-		return nil
-	case errors.As(err, &application):
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		switch application.Type() {
 		case spec.ErrRefused, spec.ErrInvalidRequest:
 			return refusedBy(application)
 		case closure.ErrQueueEnded:
 			return ErrRunEnded
 		}
-		return c.ifClosed(ctx, nil)
+		return nil
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case servererror.IsMoving(err):
+		return nil
 	case servererror.IsNotFound(err):
-		return c.ifClosed(ctx, c.noQueue())
+		return c.open(ctx)
 	case servererror.IsRefused(err):
 		return err
 	}
 	return nil
-}
-
-// refusal converts this client's error into the form of a refusal by the queue.
-func refusal(format string, args ...any) error {
-	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
 }
 
 // refusedBy returns the queue's refusal, with the invalid fields.
@@ -148,20 +124,27 @@ func refusedBy(e *temporal.ApplicationError) error {
 	return &closure.RefusedError{Reason: errors.New(e.Message())}
 }
 
-// ifClosed distinguishes an ended queue from one that continues in another execution. It returns
-// unknown if the queue does not exist.
-func (c *Client) ifClosed(ctx context.Context, unknown error) error {
-	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
-	switch {
-	case servererror.IsNotFound(err):
-		return unknown
-	case err != nil || isOpen(d.GetWorkflowExecutionInfo().GetStatus()):
-		return nil
+// open creates the queue if there was none. A queue is never opened twice. Most errors leave it to
+// the next try.
+func (c *Client) open(ctx context.Context) error {
+	in, err := c.Opening()
+	if err != nil {
+		return err
 	}
-	return ErrRunEnded
+	o := c.options()
+	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	o.WorkflowExecutionErrorWhenAlreadyStarted = true
+	_, err = c.server.ExecuteWorkflow(ctx, o, closure.QueueType, in)
+	switch {
+	case hasEnded(err):
+		return ErrRunEnded
+	case servererror.IsRefused(err):
+		return fmt.Errorf("open the call queue of run %s: %w", c.run.WorkflowID, err)
+	}
+	return nil
 }
 
-// isOpen reports whether the queue is open, perhaps in another execution.
+// isOpen reports whether a workflow is open, perhaps in another execution.
 func isOpen(s enumspb.WorkflowExecutionStatus) bool {
 	return workflowstatus.Continues(s)
 }

@@ -74,13 +74,12 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 			Kind: shorten.Head(in.Error.Kind, maxKind), Message: shorten.Head(in.Error.Message, closure.MaxError),
 			Traceback: traceback, Task: shorten.Head(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
 		}
-		out.Alone = out.Kind == closure.OutcomeError && (in.Error.Kind == closure.ErrNotJSON || in.Error.Kind == closure.ErrValueTooLarge)
 	}
 	switch {
 	case out.Kind == "" || out.Kind == closure.OutcomeValue:
 		value := closure.Escaped(in.Value)
 		if len(value) > closure.MaxBytes {
-			return closure.Outcome{Kind: closure.OutcomeError, Alone: true, Error: tooLarge(c.Function, len(value), len(value) > len(in.Value))}
+			return closure.Outcome{Kind: closure.OutcomeError, Error: tooLarge(c.Function, len(value), len(value) > len(in.Value))}
 		}
 		// A late value still counts.
 		return closure.Outcome{Value: value}

@@ -49,21 +49,18 @@ type document struct {
 
 // described lists the request and answer types by route.
 var described = map[string]struct{ request, answer any }{
-	"GET " + wire.PathTask:                           {nil, wire.Task{}},
-	"POST " + wire.PathClosures:                      {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
-	"GET " + wire.PathCluster:                        {nil, wire.Cluster{}},
-	"POST " + wire.PathCoordinator + wire.OpOpen:     {nil, closure.Opened{}},
-	"POST " + wire.PathCoordinator + wire.OpSchedule: {closure.ScheduleRequest{}, closure.ScheduleAnswer{}},
-	"POST " + wire.PathCoordinator + wire.OpJoin:     {closure.WaitRequest{}, closure.WaitAnswer{}},
-	"POST " + wire.PathCoordinator + wire.OpTake:     {closure.TakeRequest{}, closure.TakeAnswer{}},
-	"PUT " + wire.PathResult:                         {nil, wire.Done{}},
-	"PUT " + wire.PathError:                          {wire.Error{}, wire.Done{}},
-	"PUT " + wire.PathProgress:                       {wire.Progress{}, wire.Done{}},
-	"GET " + wire.PathStop:                           {nil, wire.Stopping{}},
-	"POST " + wire.PathStop:                          {wire.Stop{}, wire.Stopping{}},
-	"DELETE " + wire.PathStop:                        {nil, wire.Stopping{}},
-	"POST " + wire.PathBarriers + "{name}":           {wire.Arrive{}, wire.Released{}},
-	"DELETE " + wire.PathBarriers + "{name}":         {nil, wire.Withdrawn{}},
+	"GET " + wire.PathTask:                   {nil, wire.Task{}},
+	"POST " + wire.PathClosures:              {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
+	"GET " + wire.PathCluster:                {nil, wire.Cluster{}},
+	"POST " + wire.PathCoordinator:           {closure.SyncRequest{}, closure.SyncAnswer{}},
+	"PUT " + wire.PathResult:                 {nil, wire.Done{}},
+	"PUT " + wire.PathError:                  {wire.Error{}, wire.Done{}},
+	"PUT " + wire.PathProgress:               {wire.Progress{}, wire.Done{}},
+	"GET " + wire.PathStop:                   {nil, wire.Stopping{}},
+	"POST " + wire.PathStop:                  {wire.Stop{}, wire.Stopping{}},
+	"DELETE " + wire.PathStop:                {nil, wire.Stopping{}},
+	"POST " + wire.PathBarriers + "{name}":   {wire.Arrive{}, wire.Released{}},
+	"DELETE " + wire.PathBarriers + "{name}": {nil, wire.Withdrawn{}},
 }
 
 // TestOpenAPI compares openapi.yaml with the server's routes and the types that it reads and

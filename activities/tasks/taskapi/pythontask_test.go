@@ -16,6 +16,7 @@ import (
 	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/tests/memoryqueue"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
@@ -226,14 +227,12 @@ func (p *python) output(source string, env ...string) string {
 // Resources are released once they are unreferenced, but not before the closures that use them are
 // in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
-	p, h := newPython(t), newCoordinated(t, map[string]function{"same": same, "load": same})
+	p, h := newPython(t), newCoordinated(t, 0, map[string]memoryqueue.Function{"same": same, "load": same})
 	program := p.background(h.host, 0, coordinates+pythonFile(t, "releases_resources"))
 	program.says("one is left")
-	h.queue.mu.Lock()
-	assert.Len(t, h.queue.built, 1)
-	assert.Len(t, h.queue.machine.Resources, 1)
-	h.queue.mu.Unlock()
-	assert.Equal(t, 1+20, h.queue.called("load"))
+	known, built := h.queue.Resources()
+	assert.Equal(t, []int{1, 1}, []int{known, built})
+	assert.Equal(t, 1+20, h.queue.Called("load"))
 	program.goOn()
 	program.ends()
 }

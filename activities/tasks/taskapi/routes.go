@@ -30,18 +30,13 @@ type handler func(*request) (any, *wire.Problem)
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
 	wire.PathClosures:            {http.MethodPost: postClosures},
+	wire.PathCoordinator:         {http.MethodPost: postCoordinator},
 	wire.PathCluster:             {http.MethodGet: getCluster},
 	wire.PathResult:              {http.MethodPut: putResult},
 	wire.PathError:               {http.MethodPut: putError},
 	wire.PathProgress:            {http.MethodPut: putProgress},
 	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop, http.MethodDelete: deleteStop},
 	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
-}
-
-func init() {
-	for _, operation := range wire.Operations {
-		routes[wire.PathCoordinator+operation] = map[string]handler{http.MethodPost: coordinating(operation)}
-	}
 }
 
 // answer finds a request's handler and calls it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/background"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
@@ -44,7 +45,7 @@ type Config struct {
 	Broker func(by runkey.Task, slots int) (Broker, error)
 	// Queue returns the queue of a task's run for scheduling closures. If nil, tasks cannot
 	// schedule any.
-	Queue func(ctx context.Context, by runkey.Task) (Queue, error)
+	Queue func(ctx context.Context, by runkey.Task) (closurequeue.Queue, error)
 	// Stops forwards stop requests to the run. If nil, tasks can neither request a stop nor ask
 	// about one.
 	Stops Stops

@@ -48,7 +48,7 @@ type host struct {
 	paths []string
 	stops Stops
 	// schedules is its servers' Queue.
-	schedules func(context.Context, runkey.Task) (Queue, error)
+	schedules func(context.Context, runkey.Task) (closurequeue.Queue, error)
 	// patience is its servers' patience.
 	patience patience
 }
@@ -428,7 +428,7 @@ func TestWrongTypes(t *testing.T) {
 	h.serves(func(context.Context, string, wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		return wire.ClosuresAnswer{}, nil
 	})
-	h.Queue = func(context.Context, runkey.Task) (Queue, error) {
+	h.Queue = func(context.Context, runkey.Task) (closurequeue.Queue, error) {
 		return closurequeue.NewClient(nil, spec.RunRef{}), nil
 	}
 	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}

@@ -8,13 +8,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // queue returns the queue of a task's run. It waits until the host worker has connected to the
 // server.
-func (c *Config) queue(ctx context.Context, by runkey.Task) (taskapi.Queue, error) {
+func (c *Config) queue(ctx context.Context, by runkey.Task) (closurequeue.Queue, error) {
 	run, err := c.runOf(by)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", closurequeue.ErrRunEnded, err)
@@ -27,9 +26,8 @@ func (c *Config) queue(ctx context.Context, by runkey.Task) (taskapi.Queue, erro
 			}
 			continue
 		}
-		q.Warn = func(request string, err error) {
-			c.Log.Warn("a request to the call queue keeps failing; retrying",
-				zap.String("queue", q.ID()), zap.String("request", request), zap.Error(err))
+		q.Warn = func(err error) {
+			c.Log.Warn("a request to the call queue keeps failing; retrying", zap.String("queue", q.ID()), zap.Error(err))
 		}
 		q.Opening = func() (closure.QueueInput, error) {
 			run, err := c.Plans.Run(by.Run)

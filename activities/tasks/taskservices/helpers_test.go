@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -136,6 +137,10 @@ func (s *toldServer) SignalWithStartWorkflow(_ context.Context, _, _ string, _ a
 	return nil, nil
 }
 
+func (s *toldServer) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	return nil, serviceerror.NewNotFound("no queue")
+}
+
 func (s *toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 	s.told <- args[0].(closure.QueueInput)
 	<-ctx.Done()
@@ -172,7 +177,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 			}()
 			assert.Equal(t, test.want, <-server.told, "a task serves")
 			queue := must.Get(h.queue(ctx, by("worker-0")))(t)
-			go func() { _, _ = queue.Answer(ctx, wire.OpOpen, nil) }()
+			go func() { _, _ = queue.Sync(ctx, closure.SyncRequest{Client: "c"}) }()
 			assert.Equal(t, test.want, <-server.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {

@@ -9,20 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// PathCoordinator, followed by an operation name, is for programs that schedule closures. All
-// operations are POST requests.
-const PathCoordinator = "/v1/coordinator/"
-
-// Operations of programs that schedule closures. Package closure defines their messages.
-const (
-	OpOpen     = "open"     // returns [closure.Opened]
-	OpSchedule = "schedule" // [closure.ScheduleRequest]
-	OpJoin     = "join"     // [closure.WaitRequest]
-	OpTake     = "take"     // [closure.TakeRequest]
-)
-
-// Operations lists all operations.
-var Operations = []string{OpOpen, OpSchedule, OpJoin, OpTake}
+// PathCoordinator is the path for programs that schedule closures. They POST [closure.SyncRequest].
+const PathCoordinator = "/v1/coordinator"
 
 // CodeQueueRefused means that the queue refused a request.
 const CodeQueueRefused = "queue_refused"

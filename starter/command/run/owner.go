@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -148,7 +147,7 @@ func (w *owner) answerAll(ctx context.Context, q *closurequeue.Client) error {
 		if err != nil {
 			return fmt.Errorf("read a request of the owner: %w", err)
 		}
-		out, problem := q.Answer(ctx, strings.TrimPrefix(r.URL.Path, wire.PathCoordinator), message)
+		out, problem := closurequeue.Answer(ctx, q, message)
 		if problem != nil && problem.Code == wire.CodeOver {
 			select {
 			case <-ctx.Done(): // the run gives a better reason

@@ -3,8 +3,8 @@
 // everywhere, from a program's request over the task API and the workflow to the process that
 // calls it, and back.
 //
-//	coordinator ──ScheduleRequest──► queue ──Batch──► host ──► process
-//	            ◄────TakeAnswer─────       ◄──BatchResult──
+//	coordinator ──SyncRequest──► queue ──────Batch─────► host ──► process
+//	            ◄──SyncAnswer───       ◄──BatchResult───
 //
 // A run's settings for closures are in package spec.
 package closure

@@ -10,9 +10,8 @@ const (
 	// SignalServing reports to a queue which of a host's tasks serve.
 	SignalServing = "serving"
 
-	UpdateSchedule = "schedule"
-	UpdateJoin     = "join"
-	UpdateTake     = "take"
+	// UpdateSync schedules closures, waits for them and takes their outcomes.
+	UpdateSync = "sync"
 
 	// ActivityRunClosures makes a host's tasks call closures.
 	ActivityRunClosures = "RunClosures"

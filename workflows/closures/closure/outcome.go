@@ -21,9 +21,11 @@ const (
 	// OutcomeUnavailable means that another task that the function needs, such as a parameter
 	// server, does not answer; Error.Task names it.
 	OutcomeUnavailable OutcomeKind = "unavailable"
+	// OutcomeRaised is the queue's error, raised by the client. No closure has this outcome.
+	OutcomeRaised OutcomeKind = "raised"
 )
 
-// OutcomeKinds lists all values of [OutcomeKind].
+// OutcomeKinds lists the kinds of closures' outcomes.
 var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
@@ -39,9 +41,6 @@ type Outcome struct {
 	Task string `json:"task,omitempty"`
 	// Started reports whether a lost call had started.
 	Started bool `json:"started,omitempty"`
-	// Alone reports whether the error concerns only this closure, because the function has returned
-	// but its result cannot be passed on.
-	Alone bool `json:"alone,omitempty"`
 }
 
 // Failure returns an outcome's error, or nil for a value.

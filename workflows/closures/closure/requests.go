@@ -61,67 +61,40 @@ func (in QueueInput) Size() int {
 	return in.QueueSize
 }
 
-// Messages of programs that schedule closures, which are also the inputs of the queue's updates. A
-// client numbers its requests, and sends the next one of a kind after the answer, so that the
-// queue recognizes repeated requests.
+// Messages of programs that schedule closures, which are also the queue's update. A client sends one
+// request at a time. It may abandon a request, because the next one contains everything that the
+// queue may not know. So it does not matter which of its requests have arrived.
 type (
-	// ScheduleRequest is the input of [UpdateSchedule].
-	ScheduleRequest struct {
+	// SyncRequest is the input of [UpdateSync].
+	SyncRequest struct {
 		Client string `json:"client"`
-		// Batch counts the client's requests, from 1.
-		Batch    uint64    `json:"batch"`
+		// After counts the outcomes that the client has received. The queue drops them.
+		After uint64 `json:"after,omitempty"`
+		// First is the first closure's number. The client counts its closures from 1, and the queue
+		// ignores repeated ones.
+		First    uint64    `json:"first,omitempty"`
 		Closures []Closure `json:"closures,omitempty"`
 		// Resources lists all resources that the closures use.
 		Resources []Resource `json:"resources,omitempty"`
 		// Released lists resources that no later closure uses.
 		Released []uint64 `json:"released,omitempty"`
-		// Wait reports whether the answer may wait for outcomes, as if the client then sent a
-		// [TakeRequest] with this After. A take causes the request to be answered immediately.
-		Wait  bool   `json:"wait,omitempty"`
-		After uint64 `json:"after,omitempty"`
+		// Join requests Done. Like new closures, it raises the queue's error.
+		Join bool `json:"join,omitempty"`
+		// Wait requests an answer only after an outcome, or with Join after all of them.
+		Wait bool `json:"wait,omitempty"`
 	}
-	// ScheduleAnswer returns the closures' IDs.
-	ScheduleAnswer struct {
-		// First is the ID of the first closure. The remaining IDs follow without a gap.
-		First uint64 `json:"first"`
+	// SyncAnswer is the result of [UpdateSync].
+	SyncAnswer struct {
+		// Outcomes lists outcomes in the order that the calls returned. The IDs are the client's
+		// numbers, or 0 for [OutcomeRaised]. Before that, all calls have returned.
+		Outcomes []Outcome `json:"outcomes,omitempty"`
+		// Scheduled counts the client's closures that the queue has accepted.
+		Scheduled uint64 `json:"scheduled"`
 		// Room is how many closures may still be queued.
 		Room int `json:"room"`
-		// Raised is the queue's error, which this request has taken after all calls were over. The
-		// request's closures are cancelled, except for those that had already ended: a request
-		// that is larger than the queue may have been queued in part.
-		Raised *Error `json:"raised,omitempty"`
-		// Outcomes lists the outcomes that the client waited for. The answer to a repeated
-		// request omits them: a take returns them.
-		Outcomes []Outcome `json:"outcomes,omitempty"`
-	}
-	// WaitRequest is the input of [UpdateJoin].
-	WaitRequest struct {
-		Client string `json:"client"`
-		// Call counts the client's join requests, from 1.
-		Call uint64 `json:"call"`
-		// Poll requests an immediate answer, unless the queue has an error.
-		Poll bool `json:"poll,omitempty"`
-	}
-	// WaitAnswer is the result of [UpdateJoin].
-	WaitAnswer struct {
-		// Done reports whether nothing is queued or executing.
-		Done   bool   `json:"done"`
-		Raised *Error `json:"raised,omitempty"`
-	}
-	// TakeRequest is the input of [UpdateTake]. It waits for the client's outcomes.
-	TakeRequest struct {
-		Client string `json:"client"`
-		// After counts the outcomes that the client has received. The queue drops them.
-		After uint64 `json:"after"`
-	}
-	// TakeAnswer lists outcomes in the order that the closures ended.
-	TakeAnswer struct {
-		Outcomes []Outcome `json:"outcomes,omitempty"`
-	}
-	// Opened describes an existing queue.
-	Opened struct {
-		// Room is the number of closures that can be scheduled before the queue reports its
-		// capacity again.
-		Room int `json:"room"`
+		// Failed reports whether the queue is about to raise an error.
+		Failed bool `json:"failed,omitempty"`
+		// Done reports whether nothing is queued or executing, and Outcomes is complete.
+		Done bool `json:"done,omitempty"`
 	}
 )

@@ -73,13 +73,8 @@ func TestContract(t *testing.T) {
 	const path = "testdata/contract.golden"
 	got := scripts.Contract(t, "", []reflect.Type{
 		reflect.TypeFor[QueueInput](),
-		reflect.TypeFor[ScheduleRequest](),
-		reflect.TypeFor[ScheduleAnswer](),
-		reflect.TypeFor[WaitRequest](),
-		reflect.TypeFor[WaitAnswer](),
-		reflect.TypeFor[TakeRequest](),
-		reflect.TypeFor[TakeAnswer](),
-		reflect.TypeFor[Opened](),
+		reflect.TypeFor[SyncRequest](),
+		reflect.TypeFor[SyncAnswer](),
 		reflect.TypeFor[ServingMessage](),
 		reflect.TypeFor[Batch](),
 		reflect.TypeFor[BatchResult](),

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,14 +14,19 @@ import (
 // checker collects a request's problems.
 type checker struct{ spec.Checker }
 
-// Validate checks the request in isolation. The queue checks whether it knows the functions and
-// resources. The error is an [*spec.InvalidRequestError] with all problems.
-func (r ScheduleRequest) Validate() error {
+// Validate checks the request in isolation. The error is an [*spec.InvalidRequestError] with all
+// problems.
+func (r SyncRequest) Validate() error {
 	c := &checker{}
-	c.checkCaller(r.Client, "batch", r.Batch)
+	switch {
+	case r.Client == "":
+		c.Add("client", "missing", "give the client a random name")
+	case len(r.Client) > MaxFunctionName || !printableName(r.Client):
+		c.Add("client", spec.Quote(r.Client)+" is not a valid name", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
+	}
 	switch n := len(r.Closures); {
-	case n == 0 && len(r.Released) == 0:
-		c.Add("closures", "is empty", "give at least one closure")
+	case n > 0 && r.First == 0:
+		c.Add("first", "missing", "count the closures of the client from 1")
 	case n > MaxBatch:
 		c.Add("closures", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch), "send several requests")
 	}
@@ -65,42 +67,12 @@ func (c *Closure) Validate() error {
 	return k.Err()
 }
 
-// Validate checks the request. The error is an [*spec.InvalidRequestError].
-func (r WaitRequest) Validate() error {
-	c := &checker{}
-	c.checkCaller(r.Client, "call", r.Call)
-	return c.Err()
-}
-
-// Validate checks the request. The error is an [*spec.InvalidRequestError].
-func (r TakeRequest) Validate() error {
-	c := &checker{}
-	c.checkClient(r.Client)
-	return c.Err()
-}
-
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID == 0 || r.ID > MaxResourceID {
 		c.Add(path("id"), fmt.Sprintf("is %d", r.ID), fmt.Sprintf("give a random number from 1 to %d", uint64(MaxResourceID)))
 	}
 	c.checkFunction(func() string { return path("function") }, r.Function)
-	c.checkArguments(path, r.Args, r.Kwargs, nil)
-}
-
-func (c *checker) checkCaller(client, field string, number uint64) {
-	c.checkClient(client)
-	if number == 0 {
-		c.Add(field, "missing", "count the requests of the client from 1")
-	}
-}
-
-func (c *checker) checkClient(client string) {
-	switch {
-	case client == "":
-		c.Add("client", "missing", "give the name of the client; it distinguishes repeated requests from new ones")
-	case len(client) > MaxFunctionName || !printableName(client):
-		c.Add("client", spec.Quote(client)+" is not a valid name", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
-	}
+	c.checkArguments(path, r.Args, r.Kwargs)
 }
 
 // checkClosure builds paths only for problems: a request has a thousand closures and hardly ever a
@@ -114,7 +86,7 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 		c.Add(path("resources"), fmt.Sprintf("has %d; a closure may use at most %d resources", n, MaxResources), "put several into one resource")
 		return
 	}
-	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
+	c.checkArguments(path, closure.Args, closure.Kwargs)
 	if closure.Task != "" {
 		c.TaskName(path("task"), closure.Task)
 	}
@@ -131,16 +103,16 @@ func (c *checker) checkFunction(path func() string, name string) {
 	}
 }
 
-func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage, resources []uint64) {
+func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage) {
 	if size := len(args) + len(kwargs); size > MaxBytes {
 		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; at most %d are allowed", size, MaxBytes), "pass large data in files")
 		return
 	}
-	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]", resources)
-	c.checkArgument(path, "kwargs", kwargs, '{', "a JSON object", "{\"rate\": 0.1}", resources)
+	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]")
+	c.checkArgument(path, "kwargs", kwargs, '{', "a JSON object", "{\"rate\": 0.1}")
 }
 
-func (c *checker) checkArgument(path func(string) string, field string, value json.RawMessage, first byte, what, example string, resources []uint64) {
+func (c *checker) checkArgument(path func(string) string, field string, value json.RawMessage, first byte, what, example string) {
 	if len(value) == 0 {
 		return
 	}
@@ -150,55 +122,6 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 		c.Add(path(field), "is not JSON: "+spec.Quote(string(value)), "give "+what+" such as "+example)
 	case text[0] != first:
 		c.Add(path(field), fmt.Sprintf("must be %s, not %s", what, spec.Quote(string(value))), "give one such as "+example)
-	case bytes.Contains(value, []byte(reservedKeys)):
-		c.checkStandIns(path, field, value, resources)
-	}
-}
-
-// reservedKeys is the prefix of keys that mark objects with a special meaning.
-const reservedKeys = "$clusterrun."
-
-// checkStandIns checks the objects among arguments that stand for something else. Resources and
-// values that JSON cannot express are allowed, but not the result of another closure.
-func (c *checker) checkStandIns(path func(string) string, field string, value json.RawMessage, resources []uint64) {
-	var decoded any
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.UseNumber()
-	if err := d.Decode(&decoded); err != nil {
-		return // checked before
-	}
-	walk(decoded, func(key string, value any) {
-		if _, isText := value.(string); isText && (key == spec.NumberKey || key == spec.BytesKey) {
-			return
-		}
-		if key != ResourceKey {
-			c.Add(path(field), fmt.Sprintf("has %s, but only a per-worker resource can be an argument", spec.Quote(key)),
-				"fetch the value of the other closure, and pass that")
-			return
-		}
-		number, _ := value.(json.Number)
-		id, err := strconv.ParseUint(number.String(), 10, 64)
-		if err != nil || !slices.Contains(resources, id) {
-			c.Add(path(field), fmt.Sprintf("uses resource %s, which is not in its list of resources", spec.Quote(fmt.Sprint(value))), "list its ID there")
-		}
-	})
-}
-
-// walk finds the objects with a single, reserved key.
-func walk(value any, found func(key string, value any)) {
-	switch v := value.(type) {
-	case []any:
-		for _, e := range v {
-			walk(e, found)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if len(v) == 1 && strings.HasPrefix(key, reservedKeys) {
-				found(key, v[key])
-			} else {
-				walk(v[key], found)
-			}
-		}
 	}
 }
 

@@ -27,14 +27,14 @@ func requestProblems(t *testing.T, err error) []string {
 	return list
 }
 
-func TestValidateScheduleNamesEveryProblem(t *testing.T) {
+func TestValidateNamesEveryProblem(t *testing.T) {
 	long := strings.Repeat("x", MaxFunctionName+1)
 	for name, c := range map[string]struct {
-		change func(*ScheduleRequest)
+		change func(*SyncRequest)
 		want   []string
 	}{
-		"valid": {func(*ScheduleRequest) {}, nil},
-		"all of it": {func(r *ScheduleRequest) {
+		"valid": {func(*SyncRequest) {}, nil},
+		"all of it": {func(r *SyncRequest) {
 			r.Closures[0] = Closure{
 				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
@@ -42,49 +42,35 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			}
 			r.Resources = []Resource{{ID: 7, Function: "load"}, {ID: 8, Function: "load"}}
 		}, nil},
-		"resource not defined": {func(r *ScheduleRequest) { r.Closures[0].Resources = []uint64{3} },
+		"resource not defined": {func(r *SyncRequest) { r.Closures[0].Resources = []uint64{3} },
 			[]string{"closures[0].resources: has 3, which is not among the resources of the request"}},
-		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
-		"client with a line break": {func(r *ScheduleRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is not a valid name`}},
-		"no closures":              {func(r *ScheduleRequest) { r.Closures = nil }, []string{"closures: is empty"}},
-		"too many":                 {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request may have at most 1000"}},
-		"as many as may be":        {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch) }, nil},
-		"too large together": {func(r *ScheduleRequest) {
+		"no client, no number":     {func(r *SyncRequest) { r.Client, r.First = "", 0 }, []string{"client: missing", "first: missing"}},
+		"client with a line break": {func(r *SyncRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is not a valid name`}},
+		"too many":                 {func(r *SyncRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request may have at most 1000"}},
+		"as many as may be":        {func(r *SyncRequest) { r.Closures = repeated(r.Closures[0], MaxBatch) }, nil},
+		"too large together": {func(r *SyncRequest) {
 			r.Closures[0].Args = json.RawMessage(`["` + strings.Repeat("x", 200<<10) + `"]`)
 			r.Closures = repeated(r.Closures[0], 3)
 		}, []string{"closures: arguments and names have 614427 bytes in all; a request may have at most 524288"}},
-		"too large": {func(r *ScheduleRequest) {
+		"too large": {func(r *SyncRequest) {
 			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxBytes) + `"}`)
 		}, []string{"closures[0].args: the arguments have 262152 bytes; at most 262144 are allowed"}},
-		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
-		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name may have at most 200`}},
-		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is not the name of a function`}},
-		"args not JSON":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].args: is not JSON: "[1,]"`}},
-		"args of bytes":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].args: is not JSON: "[\"\xff\"]"`}},
-		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, not "{}"`}},
-		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].kwargs: must be a JSON object, not "null"`}},
-		// CC-24, D-13
-		"value of another": {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`{"a":[{"$clusterrun.value":3}]}`) },
-			[]string{`closures[0].kwargs: has "$clusterrun.value", but only a per-worker resource can be an argument`}},
-		"numbers and bytes": {func(r *ScheduleRequest) {
-			r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":"NaN"},{"$clusterrun.bytes":"AA=="}]`)
-		}, nil},
-		"a number of another kind": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":7}]`) },
-			[]string{`closures[0].args: has "$clusterrun.number", but only a per-worker resource can be an argument`}},
-		"resource not listed": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3}]`) },
-			[]string{`closures[0].args: uses resource "3", which is not in its list of resources`}},
-		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
-			[]string{`closures[0].args: uses resource "x", which is not in its list of resources`}},
-		"too many resources": {func(r *ScheduleRequest) {
+		"no function":       {func(r *SyncRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
+		"long function":     {func(r *SyncRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name may have at most 200`}},
+		"function of bytes": {func(r *SyncRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is not the name of a function`}},
+		"args not JSON":     {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].args: is not JSON: "[1,]"`}},
+		"args of bytes":     {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].args: is not JSON: "[\"\xff\"]"`}},
+		"args an object":    {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, not "{}"`}},
+		"kwargs null":       {func(r *SyncRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].kwargs: must be a JSON object, not "null"`}},
+		"too many resources": {func(r *SyncRequest) {
 			r.Closures[0].Resources = make([]uint64, 101)
 			r.Resources = []Resource{{ID: 1, Function: "load"}}
 		},
 			[]string{"closures[0].resources: has 101; a closure may use at most 100 resources"}},
-		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
-		"task":              {func(r *ScheduleRequest) { r.Closures[0].Task = "worker" }, []string{`closures[0].task: "worker" is not a task name`}},
+		"task": {func(r *SyncRequest) { r.Closures[0].Task = "worker" }, []string{`closures[0].task: "worker" is not a task name`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := ScheduleRequest{Client: "c", Batch: 1, Closures: []Closure{{Function: "train"}}}
+			r := SyncRequest{Client: "c", First: 1, Closures: []Closure{{Function: "train"}}}
 			c.change(&r)
 			assert.Equal(t, c.want, requestProblems(t, r.Validate()))
 		})
@@ -101,16 +87,12 @@ func repeated(c Closure, n int) []Closure {
 
 // A request full of mistakes reports only the first hundred.
 func TestValidateScheduleIsBounded(t *testing.T) {
-	r := ScheduleRequest{Client: "c", Batch: 1, Closures: make([]Closure, MaxBatch)}
+	r := SyncRequest{Client: "c", First: 1, Closures: make([]Closure, MaxBatch)}
 	assert.Len(t, requestProblems(t, r.Validate()), 100)
 }
 
-func TestValidateOtherRequests(t *testing.T) {
-	assert.NoError(t, WaitRequest{Client: "c", Call: 1}.Validate())
-	assert.Equal(t, []string{"client: missing", "call: missing"}, requestProblems(t, WaitRequest{}.Validate()))
-	assert.NoError(t, TakeRequest{Client: "c"}.Validate())
-	assert.Equal(t, []string{"client: missing"}, requestProblems(t, TakeRequest{}.Validate()))
-	r := ScheduleRequest{Client: "c", Batch: 1, Released: []uint64{1}}
+func TestValidateResources(t *testing.T) {
+	r := SyncRequest{Client: "c", Released: []uint64{1}}
 	assert.NoError(t, r.Validate())
 	r.Resources = []Resource{{Kwargs: json.RawMessage(`[]`)}}
 	assert.Equal(t, []string{

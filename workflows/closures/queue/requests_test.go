@@ -61,10 +61,10 @@ type asked struct {
 }
 
 // ask sends an update after some time.
-func (q *queueTest) ask(after time.Duration, name string, request any) *asked {
+func (q *queueTest) ask(after time.Duration, request closure.SyncRequest) *asked {
 	a := &asked{}
 	q.RegisterDelayedCallback(func() {
-		q.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
+		q.UpdateWorkflow(closure.UpdateSync, "", &testsuite.TestUpdateCallback{
 			OnAccept:   func() { a.accepted = true },
 			OnReject:   func(err error) { a.refused = err },
 			OnComplete: func(answer any, err error) { a.answer, a.err = answer, err },
@@ -84,8 +84,8 @@ func (q *queueTest) run() {
 	require.NoError(q.t, q.GetWorkflowError())
 }
 
-func schedules(functions ...string) closure.ScheduleRequest {
-	r := closure.ScheduleRequest{Client: "c", Batch: 1}
+func schedules(functions ...string) closure.SyncRequest {
+	r := closure.SyncRequest{Client: "c", First: 1}
 	for _, f := range functions {
 		r.Closures = append(r.Closures, closure.Closure{Function: f})
 	}
@@ -95,22 +95,20 @@ func schedules(functions ...string) closure.ScheduleRequest {
 // An invalid request is refused before it enters the history.
 func TestRequestsAreChecked(t *testing.T) {
 	q := newQueueTest(t)
-	nobody := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Call: 1})
-	empty := q.ask(time.Second, closure.UpdateSchedule, schedules())
-	well := q.ask(time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
+	nobody := q.ask(time.Second, closure.SyncRequest{})
+	well := q.ask(time.Second, closure.SyncRequest{Client: "c", Join: true, Wait: true})
 	q.run()
 	assert.False(t, nobody.accepted)
-	assert.ErrorContains(t, nobody.refused, "client: missing; give the name of the client")
-	assert.ErrorContains(t, empty.refused, "closures: is empty; give at least one closure")
+	assert.ErrorContains(t, nobody.refused, "client: missing; give the client a random name")
 	require.True(t, well.accepted)
-	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
+	assert.True(t, well.answer.(closure.SyncAnswer).Done)
 }
 
 // After the run has finished, waiting requests are refused with the reason.
 func TestWaitingRequestsEndWithTheRun(t *testing.T) {
 	q := newQueueTest(t)
-	q.ask(time.Second, closure.UpdateSchedule, schedules("f"))
-	join := q.ask(2*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
+	q.ask(time.Second, schedules("f"))
+	join := q.ask(2*time.Second, closure.SyncRequest{Client: "c", Join: true, Wait: true})
 	q.run()
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, join.err, &app)
@@ -131,12 +129,12 @@ func TestABatchThatFailsIsGivenAgain(t *testing.T) {
 		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID}}}, nil
 	})
 	q.serve(time.Second, "host-a")
-	q.ask(2*time.Second, closure.UpdateSchedule, schedules("f"))
-	join := q.ask(3*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
-	take := q.ask(3*time.Second, closure.UpdateTake, closure.TakeRequest{Client: "c"})
+	q.ask(2*time.Second, schedules("f"))
+	join := q.ask(3*time.Second, closure.SyncRequest{Client: "c", Join: true, Wait: true})
 	q.run()
-	assert.Equal(t, closure.WaitAnswer{Done: true}, join.answer)
-	assert.Equal(t, closure.TakeAnswer{Outcomes: []closure.Outcome{{ID: 1}}}, take.answer)
+	answer := join.answer.(closure.SyncAnswer)
+	assert.True(t, answer.Done)
+	assert.Equal(t, []closure.Outcome{{ID: 1}}, answer.Outcomes)
 }
 
 // An error cancels the remaining batches. A call then has time to return.
@@ -156,11 +154,13 @@ func TestAnErrorCancelsCalls(t *testing.T) {
 		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID, Kind: closure.OutcomeError, Error: &closure.Error{Message: "no"}}}}, nil
 	})
 	q.serve(time.Second, "host-a")
-	q.ask(2*time.Second, closure.UpdateSchedule, schedules("fails", "long"))
-	join := q.ask(2*time.Second, closure.UpdateJoin, closure.WaitRequest{Client: "c", Call: 1})
+	q.ask(2*time.Second, schedules("fails", "long"))
+	q.ask(3*time.Second, closure.SyncRequest{Client: "c", Join: true, Wait: true})
+	all := q.ask(time.Minute, closure.SyncRequest{Client: "c", Wait: true})
 	q.run()
-	require.NotNil(t, join.answer)
-	assert.Equal(t, &closure.Error{Message: "no", Closure: 1}, join.answer.(closure.WaitAnswer).Raised)
+	require.NotNil(t, all.answer)
+	raised := all.answer.(closure.SyncAnswer).Outcomes[2]
+	assert.Equal(t, closure.Outcome{Kind: closure.OutcomeRaised, Error: &closure.Error{Message: "no", Closure: 1}}, raised)
 	require.NotEmpty(t, cancelled)
 	assert.Equal(t, []uint64{2}, cancelled[len(cancelled)-1].Calling)
 }
@@ -169,7 +169,7 @@ func TestAnErrorCancelsCalls(t *testing.T) {
 func TestAQueueContinuesAsNew(t *testing.T) {
 	q := newQueueTest(t)
 	q.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-	q.ask(time.Second, closure.UpdateSchedule, schedules("f", "g"))
+	q.ask(time.Second, schedules("f", "g"))
 	q.RegisterDelayedCallback(func() {
 		q.SetContinueAsNewSuggested(true)
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "host-a", Seq: 1})
@@ -188,13 +188,13 @@ func TestAQueueContinuesAsNew(t *testing.T) {
 		return closure.BatchResult{Outcomes: []closure.Outcome{{ID: b.Closures[0].ID, Value: []byte("7")}}}, nil
 	})
 	q.serve(time.Second, "host-b")
-	take := q.ask(time.Minute, closure.UpdateTake, closure.TakeRequest{Client: "c"})
+	take := q.ask(time.Minute, closure.SyncRequest{Client: "c", Wait: true})
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
 	}, time.Hour)
 	q.ExecuteWorkflow(queue.Workflow, in, packed)
 	require.NoError(t, q.GetWorkflowError())
-	assert.Len(t, take.answer.(closure.TakeAnswer).Outcomes, 2)
+	assert.Len(t, take.answer.(closure.SyncAnswer).Outcomes, 2)
 
 	q = newQueueTest(t)
 	q.ExecuteWorkflow(queue.Workflow, in, packed[:10])

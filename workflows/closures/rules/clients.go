@@ -11,27 +11,14 @@ import (
 // Client is a program that schedules closures.
 type Client struct {
 	Name string `json:"name"`
-	// Batch and Call are the numbers of its last answered requests, and Scheduled and Joined the
-	// answers. Partial reports which closures of the unanswered schedule are queued.
-	Batch     uint64                 `json:"batch,omitempty"`
-	Scheduled closure.ScheduleAnswer `json:"scheduled"`
-	Partial   Partial                `json:"partial"`
-	Call      uint64                 `json:"call,omitempty"`
-	Joined    closure.WaitAnswer     `json:"joined"`
+	// Scheduled counts its closures.
+	Scheduled uint64 `json:"scheduled,omitempty"`
 	// Outcomes lists those that the client may not have received, and Taken counts the ones before
 	// them.
 	Outcomes []closure.Outcome `json:"outcomes,omitempty"`
 	Taken    uint64            `json:"taken,omitempty"`
 	// Heard is the time of its last request.
 	Heard time.Time `json:"heard"`
-}
-
-// Partial describes a schedule that is larger than the queue: its first closure and the number of
-// queued ones.
-type Partial struct {
-	Batch  uint64 `json:"batch,omitempty"`
-	First  uint64 `json:"first,omitempty"`
-	Queued int    `json:"queued,omitempty"`
 }
 
 const (
@@ -61,7 +48,7 @@ func (q *Queue) client(name string) *Client {
 func (q *Queue) forgetClients() {
 	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
 		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0
-		if q.kept <= maxKept && !many || q.now.Sub(c.Heard) < forgetAfter || q.waits(c) {
+		if q.kept <= maxKept && !many || q.now.Sub(c.Heard) < forgetAfter || slices.ContainsFunc(q.calls, func(one *Call) bool { return one.client == c }) {
 			return false
 		}
 		for _, o := range c.Outcomes {
@@ -71,70 +58,16 @@ func (q *Queue) forgetClients() {
 	})
 }
 
-// waits reports whether one of the client's requests waits.
-func (q *Queue) waits(c *Client) bool {
-	return q.drain != nil && q.drain.client == c || slices.ContainsFunc(q.takes, func(t *take) bool { return t.client == c }) ||
-		slices.ContainsFunc(q.requests, func(r *request) bool { return r.client == c })
-}
-
-// take is a request that waits for outcomes: a take, or an otherwise completed schedule.
-type take struct {
-	client *Client
-	give   func([]closure.Outcome)
-	refuse func(error)
-}
-
-// Take waits for the client's outcomes.
-func (q *Queue) Take(r closure.TakeRequest) *Call[closure.TakeAnswer] {
-	if err := q.check(); err != nil {
-		return refused[closure.TakeAnswer](err)
-	}
-	c := q.client(r.Client)
-	if err := q.drop(c, r.After); err != nil {
-		return refused[closure.TakeAnswer](err)
-	}
-	call := &Call[closure.TakeAnswer]{}
-	q.await(&take{client: c, refuse: call.refuse, give: func(o []closure.Outcome) { call.give(closure.TakeAnswer{Outcomes: o}) }})
-	q.advance()
-	return call
-}
-
 // drop drops the outcomes that a client has received.
-func (q *Queue) drop(c *Client, after uint64) error {
-	if after < c.Taken || after > c.Taken+uint64(len(c.Outcomes)) {
+func (q *Queue) drop(c *Client, r closure.SyncRequest) error {
+	if r.After < c.Taken || r.After > c.Taken+uint64(len(c.Outcomes)) || r.First > c.Scheduled+1 {
 		return fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", c.Name)
 	}
-	for _, o := range c.Outcomes[:after-c.Taken] {
+	for _, o := range c.Outcomes[:r.After-c.Taken] {
 		q.kept -= sizeOf(o)
 	}
-	c.Outcomes, c.Taken = c.Outcomes[after-c.Taken:], after
+	c.Outcomes, c.Taken = c.Outcomes[r.After-c.Taken:], r.After
 	return nil
-}
-
-// await makes a request wait for outcomes. The same client's older request gets an empty answer.
-func (q *Queue) await(t *take) {
-	q.takes = slices.DeleteFunc(q.takes, func(older *take) bool {
-		if older.client == t.client {
-			older.give(nil)
-		}
-		return older.client == t.client
-	})
-	q.takes = append(q.takes, t)
-}
-
-// answerTakes answers the takes with available outcomes.
-func (q *Queue) answerTakes() {
-	q.takes = slices.DeleteFunc(q.takes, func(t *take) bool {
-		n, size := 0, 0
-		for n < len(t.client.Outcomes) && n < closure.MaxBatch && (n == 0 || size < closure.MaxBatchBytes) {
-			size += sizeOf(t.client.Outcomes[n])
-			n++
-		}
-		if n > 0 {
-			t.give(t.client.Outcomes[:n:n])
-		}
-		return n > 0
-	})
 }
 
 // finish completes a closure, and keeps its outcome for its client.
@@ -147,8 +80,13 @@ func (q *Queue) finish(it *Item, o closure.Outcome) {
 	default:
 		q.Counts.Failed++
 	}
-	o.ID = it.ID
-	if i := slices.IndexFunc(q.Clients, func(c *Client) bool { return c.Name == it.Client }); i >= 0 {
+	o.ID = it.Number
+	q.keep(it.Client, o)
+}
+
+// keep keeps an outcome for a client.
+func (q *Queue) keep(client string, o closure.Outcome) {
+	if i := slices.IndexFunc(q.Clients, func(c *Client) bool { return c.Name == client }); i >= 0 {
 		q.Clients[i].Outcomes = append(q.Clients[i].Outcomes, o)
 		q.kept += sizeOf(o)
 	}

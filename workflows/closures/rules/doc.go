@@ -13,9 +13,9 @@
 //
 // A batch is an activity on a task queue that every serving host polls. The server gives it to a
 // host with a free slot, and again to any host if its heartbeat stops. There are about twice as
-// many batches as slots. A function starts with one closure per batch, and the number doubles while
-// calls are short. If a call is long, its host returns the closures behind it, and the function is
-// back at one closure per batch, so that hosts do not wait for each other.
+// many batches as slots. There is one closure per batch at first, and the number doubles while calls
+// are short. If a call is long, its host returns the closures behind it, and there is one closure per
+// batch again, so that hosts do not wait for each other.
 //
 // The result of a batch may name closures that its host is still calling. Another batch, for that
 // host's queue, waits for them. So a call outlives a workflow execution and a host worker, and can
@@ -35,16 +35,16 @@
 //
 // # Errors
 //
-//	      a closure fails           the next schedule, join or done
+//	      a closure fails           the next new closures or join
 //	open ─────────────────► failed ────────────────────────────────► draining
 //	  ▲                                                                  │
 //	  └──────────────────────────────────────────────────────────────────┘
-//	             nothing executes: that request raises the error
+//	             nothing executes: that client gets the error
 //
-// The first error becomes the queue's, which cancels nothing yet. The next schedule, join or done,
-// or the oldest waiting one, starts a drain, which cancels waiting closures, batches and closures
-// that are put back. When nothing executes, that request raises the error, which clears it together
-// with all later errors. The closures of a schedule that raises are cancelled.
+// The first error becomes the queue's, which cancels nothing yet. The next request with closures or
+// a join, or the oldest waiting one, starts a drain, which cancels waiting closures, batches,
+// closures that are put back, and that client's new closures. When nothing executes, the client gets
+// the error among its outcomes, which clears it together with all later errors.
 //
 // A closure for a certain task belongs to a pool. It goes to that task's host, and does not
 // participate in errors, drains and joins; if its process exits during the call, that is its
@@ -52,11 +52,11 @@
 //
 // # Clients
 //
-// A schedule waits until it fits, in the order of arrival. Closures in batches do not count. The
-// closures of a request that is larger than the queue are admitted one by one.
+// A request's closures wait until all of them fit, in the order of arrival, or the queue is empty.
+// Closures in batches do not count.
 //
-// The outcomes of a client's closures are kept until it has taken them. A client without other
-// closures schedules one and waits for its outcome with the same request. Hosts do not get new
+// A client sends one request at a time, and abandons an older one. The outcomes of its closures are
+// kept until it has taken them. Hosts do not get new
 // closures while too many outcomes are kept. A client that has by then taken nothing for a minute
 // is forgotten with its outcomes, because its process has probably exited.
 package rules

@@ -37,13 +37,12 @@ func (q *Queue) give() {
 	}
 	q.givePools()
 	slots := q.slots()
-	for q.drain == nil && len(q.Batches) < min(2*slots, maxBatches) {
+	for q.Drain == "" && len(q.Batches) < min(2*slots, maxBatches) {
 		// Queue at most as many batches as hosts are executing.
-		most := min(maxInBatch, max(1, len(q.Waiting)/(2*slots)))
+		most := min(max(1, q.Most), max(1, len(q.Waiting)/(2*slots)))
 		n, size := 0, 0
 		for n < len(q.Waiting) && n < most && q.Waiting[n].Task == "" {
 			it := q.Waiting[n]
-			most = min(most, max(1, q.Most[it.Function]))
 			if n > 0 && (n >= most || size+it.Size() > closure.MaxBatchBytes) {
 				break
 			}

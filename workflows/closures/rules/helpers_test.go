@@ -20,15 +20,14 @@ type script struct {
 	// running lists the running batches, the oldest first, and told the cancelled ones.
 	running []*Batch
 	told    map[int]bool
-	batch   uint64
-	call    uint64
-	taken   map[string]uint64
-	lone    bool // schedules wait for outcomes
+	// scheduled and taken count the closures and outcomes of each client.
+	scheduled, taken map[string]uint64
+	lone             bool // schedules wait for outcomes
 }
 
 func newScript(t *testing.T, size int) *script {
 	t.Helper()
-	s := &script{Queue: New(Config{Size: size, TransientUnavailable: 3}), t: t, told: map[int]bool{}, taken: map[string]uint64{}}
+	s := &script{Queue: New(Config{Size: size, TransientUnavailable: 3}), t: t, told: map[int]bool{}, scheduled: map[string]uint64{}, taken: map[string]uint64{}}
 	s.Now(time.Unix(1_000_000, 0))
 	return s
 }
@@ -56,38 +55,59 @@ func (s *script) serve(host string, tasks ...string) {
 }
 
 // schedule schedules n closures of a function.
-func (s *script) schedule(function string, n int) *Call[closure.ScheduleAnswer] {
-	s.batch++
-	r := closure.ScheduleRequest{Client: "c", Batch: s.batch, Wait: s.lone, After: s.taken["c"]}
-	for range n {
-		r.Closures = append(r.Closures, closure.Closure{Function: function})
-	}
-	return s.request(r)
+func (s *script) schedule(function string, n int) *Call {
+	return s.request(closure.SyncRequest{Client: "c", Wait: s.lone, Closures: calls(function, n)})
 }
 
-func (s *script) request(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
+func calls(function string, n int) []closure.Closure {
+	return slices.Repeat([]closure.Closure{{Function: function}}, n)
+}
+
+// request sends a request, with the numbers that its client counts.
+func (s *script) request(r closure.SyncRequest) *Call {
+	s.t.Helper()
+	r.First, r.After = s.scheduled[r.Client]+1, s.taken[r.Client]
+	s.scheduled[r.Client] += uint64(len(r.Closures))
 	require.NoError(s.t, r.Validate())
-	call := s.Schedule(r)
+	call := s.Sync(r)
 	s.carryOut()
 	return call
 }
 
-func (s *script) join() *Call[closure.WaitAnswer] { return s.wait(false) }
+func (s *script) join() *Call {
+	return s.request(closure.SyncRequest{Client: "c", Join: true, Wait: true})
+}
 
-func (s *script) wait(poll bool) *Call[closure.WaitAnswer] {
-	s.call++
-	call := s.Join(closure.WaitRequest{Client: "c", Call: s.call, Poll: poll})
-	s.carryOut()
-	return call
+func (s *script) poll() *Call { return s.request(closure.SyncRequest{Client: "c", Join: true}) }
+
+// joins answers a join: with the end of everything, or the error.
+func (s *script) joins() (answer string) {
+	s.t.Helper()
+	for {
+		call := s.join()
+		if !call.Ready() {
+			return "waits"
+		}
+		a := done(s.t, call)
+		s.taken["c"] += uint64(len(a.Outcomes))
+		for _, o := range a.Outcomes {
+			if o.Kind == closure.OutcomeRaised {
+				return o.Error.Error()
+			}
+		}
+		if a.Done {
+			return "done"
+		}
+	}
 }
 
 // take returns the outcomes that a client has not taken, as strings.
 func (s *script) take(client string) (all []string) {
-	call := s.Take(closure.TakeRequest{Client: client, After: s.taken[client]})
+	call := s.request(closure.SyncRequest{Client: client, Wait: true})
 	if !call.Ready() {
 		return nil
 	}
-	for _, o := range must.Get(call.Answer())(s.t).Outcomes {
+	for _, o := range done(s.t, call).Outcomes {
 		s.taken[client]++
 		if e := o.Failure(); e != nil {
 			all = append(all, fmt.Sprintf("%d %s", o.ID, e))
@@ -176,7 +196,7 @@ func unavailable(id uint64, task string) closure.Outcome {
 func outcomes(o ...closure.Outcome) closure.BatchResult { return closure.BatchResult{Outcomes: o} }
 
 // done returns the answer to a request.
-func done[A any](t *testing.T, c *Call[A]) A {
+func done(t *testing.T, c *Call) closure.SyncAnswer {
 	t.Helper()
 	require.True(t, c.Ready())
 	return must.Get(c.Answer())(t)

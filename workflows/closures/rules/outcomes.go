@@ -49,7 +49,7 @@ func (q *Queue) BatchEnded(number int, r closure.BatchResult) {
 // startCalling waits for calls that a host has started. A queue that continues as new leaves that
 // to its next execution.
 func (q *Queue) startCalling(b *Batch) {
-	if q.drain != nil && !b.ofPool() {
+	if q.Drain != "" && !b.ofPool() {
 		b.Cancelled = true
 	}
 	if !q.suspended {
@@ -93,31 +93,16 @@ func (q *Queue) close(number int) *Batch {
 	return b
 }
 
-// adapt allows more closures of a function per batch if its calls are short, and one if they are
-// long.
+// adapt allows more closures per batch if calls are short, and one if they are long.
 func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
-	if b.Calling || b.ofPool() {
-		return
-	}
-	long := len(r.Returned) > 0 || len(r.Calling) > 0
-	if !long && r.Took > shortCall*len(b.Items) {
-		return
-	}
-	for i, it := range b.Items {
-		if i > 0 && it.Function == b.Items[i-1].Function {
-			continue
-		}
-		switch {
-		case long:
-			delete(q.Most, it.Function)
-		case len(q.Most) < maxFunctions || q.Most[it.Function] > 0:
-			q.Most[it.Function] = min(maxInBatch, 2*max(1, q.Most[it.Function]))
-		}
+	switch {
+	case b.Calling || b.ofPool():
+	case len(r.Returned) > 0 || len(r.Calling) > 0:
+		q.Most = 1
+	case r.Took <= shortCall*len(b.Items):
+		q.Most = min(maxInBatch, 2*max(1, q.Most))
 	}
 }
-
-// maxFunctions limits the functions that are known to have short calls.
-const maxFunctions = 1000
 
 // outcome records the end of a call.
 func (q *Queue) outcome(it *Item, o closure.Outcome) {
@@ -136,9 +121,7 @@ func (q *Queue) outcome(it *Item, o closure.Outcome) {
 		q.unavailable(it, o)
 	default:
 		q.finish(it, o)
-		if !o.Alone {
-			q.fail(it, o.Failure())
-		}
+		q.fail(it, o.Failure())
 	}
 }
 
@@ -147,7 +130,7 @@ func (q *Queue) outcome(it *Item, o closure.Outcome) {
 func (q *Queue) lost(it *Item, o closure.Outcome) {
 	q.Counts.Lost++
 	it.Losses++
-	if it.Task == "" && (it.Losses <= closure.MaxLosses || q.drain != nil) {
+	if it.Task == "" && (it.Losses <= closure.MaxLosses || q.Drain != "") {
 		q.putBack(it)
 		return
 	}
@@ -162,18 +145,13 @@ func (q *Queue) giveUp(it *Item, message, task string) {
 	q.fail(it, e)
 }
 
-// maxPeers limits the tasks with counted reports.
-const maxPeers = 1000
-
 // unavailable records that a task which the function needs, such as a parameter server, does not
 // answer. Reports without a task count together.
 func (q *Queue) unavailable(it *Item, o closure.Outcome) {
 	e := o.Failure()
 	e.Kind = closure.ErrUnavailable
-	if len(q.Unavailable) < maxPeers || q.Unavailable[e.Task] > 0 {
-		q.Unavailable[e.Task]++
-	}
-	if q.Unavailable[e.Task] < q.config.TransientUnavailable || q.drain != nil && it.Task == "" {
+	q.Unavailable[e.Task]++
+	if q.Unavailable[e.Task] < q.config.TransientUnavailable || q.Drain != "" && it.Task == "" {
 		q.putBack(it)
 		return
 	}
@@ -193,7 +171,7 @@ func (q *Queue) fail(it *Item, e *closure.Error) {
 
 // putBack queues a closure again, or ends it if everything is being cancelled.
 func (q *Queue) putBack(it *Item) {
-	if q.drain != nil && it.Task == "" {
+	if q.Drain != "" && it.Task == "" {
 		q.finish(it, closure.Outcome{Kind: closure.OutcomeCancelled})
 		return
 	}

@@ -42,19 +42,21 @@ type State struct {
 	// ones.
 	Leaving  []uint64 `json:"leaving,omitempty"`
 	Released []uint64 `json:"released,omitempty"`
-	// Fault is the queue's error.
+	// Fault is the queue's error, and Drain the client that gets it when nothing executes.
 	Fault *closure.Error `json:"fault,omitempty"`
-	// Unavailable counts the reports about each task, and Most maps each function to its maximum
-	// number of closures per batch.
+	Drain string         `json:"drain,omitempty"`
+	// Unavailable counts the reports about each task, and Most limits the closures per batch.
 	Unavailable map[string]int      `json:"unavailable,omitempty"`
-	Most        map[string]int      `json:"most,omitempty"`
+	Most        int                 `json:"most,omitempty"`
 	Counts      closure.QueueCounts `json:"counts"`
 }
 
 // Item is a closure.
 type Item struct {
 	closure.Closure
+	// Number is the client's number of the closure.
 	Client string `json:"client"`
+	Number uint64 `json:"number"`
 	Losses int    `json:"losses,omitempty"`
 }
 
@@ -77,11 +79,8 @@ type Queue struct {
 	now    time.Time
 	bytes  int // of what waits
 	kept   int // bytes of the untaken outcomes
-	// requests lists waiting requests, the oldest first; drain gets the error when nothing
-	// executes. takes wait for outcomes.
-	requests []*request
-	drain    *request
-	takes    []*take
+	// calls lists the waiting requests of clients, in the order of arrival.
+	calls []*Call
 	// suspended reports whether all batches must stop because the queue continues as new.
 	suspended bool
 	// open holds the numbers of the batches with running activities.
@@ -98,9 +97,6 @@ func Restore(c Config, s State) *Queue {
 	q := &Queue{State: s, config: c, open: map[int]bool{}}
 	if q.Unavailable == nil {
 		q.Unavailable = map[string]int{}
-	}
-	if q.Most == nil {
-		q.Most = map[string]int{}
 	}
 	for _, it := range q.Waiting {
 		q.bytes += it.Size()
@@ -234,11 +230,8 @@ func (q *Queue) RunEnded(over string) {
 	}
 	q.Counts.Cancelled += uint64(len(q.Waiting))
 	q.Batches, q.Waiting = nil, nil
-	for _, r := range q.requests {
-		r.refuse(q.endedError())
+	for _, c := range q.calls {
+		c.refuse(q.endedError())
 	}
-	for _, t := range q.takes {
-		t.refuse(q.endedError())
-	}
-	q.requests, q.takes, q.drain = nil, nil, nil
+	q.calls = nil
 }

@@ -20,8 +20,8 @@ func TestAClosureIsCalledAndFinished(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
 	assert.True(t, done(t, s.join()).Done)
-	assert.EqualValues(t, 1, done(t, s.schedule("f", 1)).First)
-	assert.False(t, done(t, s.wait(true)).Done)
+	assert.Equal(t, closure.SyncAnswer{Scheduled: 1, Room: 10}, done(t, s.schedule("f", 1)))
+	assert.False(t, done(t, s.poll()).Done)
 	s.ends(closure.BatchResult{Returned: []uint64{1}})
 	assert.Equal(t, [][]uint64{{1}}, s.ids(), "it comes out again")
 	s.ends(outcomes(lost(1)))
@@ -42,23 +42,25 @@ func TestAJoinRaisesTheFirstError(t *testing.T) {
 	s.serve("a", "worker-0")
 	s.schedule("f", 5)
 	require.Equal(t, [][]uint64{{1}, {2}}, s.ids())
-	waits := s.join()
+	assert.Equal(t, "waits", s.joins())
 	s.ends(outcomes(failure(1, "first")))
 	assert.Equal(t, map[int]bool{2: true}, s.told)
-	assert.False(t, waits.Ready(), "the other batch is still called")
+	assert.Equal(t, []string{"1 ValueError: first", "3 " + cancelledText, "4 " + cancelledText, "5 " + cancelledText}, s.take("c"))
+	assert.Equal(t, "waits", s.joins(), "the other batch is still called")
 	s.ends(outcomes(failure(2, "second")))
-	raised := done(t, waits)
-	assert.Equal(t, &closure.Error{Kind: "ValueError", Message: "first", Closure: 1, Task: "worker-0"}, raised.Raised)
+	first := &closure.Error{Kind: "ValueError", Message: "first", Closure: 1, Task: "worker-0"}
+	answer := done(t, s.join())
+	assert.Equal(t, closure.Outcome{Kind: closure.OutcomeRaised, Error: first}, answer.Outcomes[1])
+	assert.Equal(t, answer, done(t, s.join()), "the same request has the same answer")
+	assert.Equal(t, []string{"2 ValueError: second", "0 ValueError: first"}, s.take("c"))
 	assert.Empty(t, s.running)
-	assert.Equal(t, []string{"1 ValueError: first", "3 " + cancelledText, "4 " + cancelledText, "5 " + cancelledText, "2 ValueError: second"}, s.take("c"))
-	assert.Equal(t, raised, done(t, s.Join(closure.WaitRequest{Client: "c", Call: s.call})), "the same request has the same answer")
-	assert.Equal(t, closure.WaitAnswer{Done: true}, done(t, s.join()))
+	assert.Equal(t, "done", s.joins())
 	s.schedule("f", 1)
 	s.all()
-	assert.True(t, done(t, s.wait(true)).Done)
+	assert.True(t, done(t, s.poll()).Done)
 	s.schedule("f", 1)
 	s.ends(outcomes(failure(7, "later")))
-	assert.Equal(t, "later", done(t, s.wait(true)).Raised.Message, "done raises, too")
+	assert.Equal(t, "later", done(t, s.poll()).Outcomes[2].Error.Message, "done raises, too")
 }
 
 // CC-05, CC-09: a schedule after an error raises it, and its own closures are cancelled.
@@ -67,15 +69,12 @@ func TestAScheduleRaises(t *testing.T) {
 	s.serve("a", "worker-0")
 	s.schedule("f", 3)
 	s.ends(outcomes(failure(1, "no")))
-	raises := s.schedule("f", 2)
-	assert.False(t, raises.Ready())
+	s.schedule("f", 2)
+	assert.Equal(t, []string{"1 ValueError: no", "4 " + cancelledText, "5 " + cancelledText}, s.take("c"))
 	s.ends(closure.BatchResult{Returned: []uint64{2}})
 	s.fails()
-	a := done(t, raises)
-	assert.Equal(t, "no", a.Raised.Message)
-	assert.Zero(t, a.First)
-	assert.EqualValues(t, 3, s.Status().Counts.Scheduled)
-	assert.EqualValues(t, 4, done(t, s.schedule("f", 1)).First)
+	assert.Equal(t, []string{"2 " + cancelledText, "3 " + cancelledText, "0 ValueError: no"}, s.take("c"))
+	assert.EqualValues(t, 6, done(t, s.schedule("f", 1)).Scheduled)
 }
 
 // CC-08, SEED-39, SEED-58: the drain waits for running calls, which keep their own outcomes.
@@ -86,6 +85,7 @@ func TestADrainWaitsForCalls(t *testing.T) {
 	s.schedule("f", 3)
 	require.Len(t, s.running, 3)
 	s.ends(outcomes(failure(1, "some error")))
+	assert.Len(t, s.take("c"), 1)
 	waits := s.join()
 	assert.Equal(t, map[int]bool{2: true, 3: true}, s.told)
 	s.fails() // cancelled before a host had it
@@ -93,19 +93,20 @@ func TestADrainWaitsForCalls(t *testing.T) {
 	require.Len(t, s.running, 1)
 	assert.Equal(t, Batch{Number: 4, Items: s.running[0].Items, Queue: "queue of a", Calling: true, Cancelled: true}, *s.running[0])
 	assert.Equal(t, []uint64{3}, s.Input(s.running[0]).Calling)
-	other := s.schedule("f", 1)
+	other := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 1)})
 	assert.Equal(t, closure.QueueDraining, s.Status().State)
+	assert.False(t, other.Ready())
+	assert.Len(t, done(t, waits).Outcomes, 1)
 	s.ends(outcomes(failure(3, "fake cancellation")))
-	assert.Equal(t, "some error", done(t, waits).Raised.Message)
-	assert.EqualValues(t, 4, done(t, other).First, "the next request goes on")
-	assert.Equal(t, []string{"1 ValueError: some error", "2 " + cancelledText, "3 ValueError: fake cancellation"}, s.take("c"))
+	assert.EqualValues(t, 1, done(t, other).Scheduled, "the next request goes on")
+	assert.Equal(t, []string{"2 " + cancelledText, "3 ValueError: fake cancellation", "0 ValueError: some error"}, s.take("c"))
 }
 
 // CC-12: closures for a certain task belong to a pool and affect nothing else.
 func TestClosuresOfAPool(t *testing.T) {
 	s := newScript(t, 10)
 	s.serve("a", "worker-0")
-	pool := closure.ScheduleRequest{Client: "p", Batch: 1, Closures: []closure.Closure{
+	pool := closure.SyncRequest{Client: "p", Closures: []closure.Closure{
 		{Function: "f", Task: "worker-0"}, {Function: "f", Task: "worker-1"},
 	}}
 	s.request(pool)
@@ -119,10 +120,10 @@ func TestClosuresOfAPool(t *testing.T) {
 	s.schedule("g", 1)
 	s.running[0], s.running[1] = s.running[1], s.running[0]
 	s.ends(outcomes(failure(3, "no")))
-	assert.Equal(t, "no", done(t, s.join()).Raised.Message, "a drain does not wait for them")
+	assert.Equal(t, "ValueError: no", s.joins(), "a drain does not wait for them")
 	s.ends(outcomes(failure(2, "own")))
 	assert.Equal(t, []string{"2 ValueError: own"}, s.take("p"))
-	assert.True(t, done(t, s.join()).Done, "and their errors are nobody else's")
+	assert.Equal(t, "done", s.joins(), "and their errors are nobody else's")
 }
 
 // CC-62: a closure is called again after its process's loss, and given up after too many.
@@ -136,9 +137,7 @@ func TestAClosureThatKillsIsGivenUp(t *testing.T) {
 	s.fails()
 	require.Len(t, s.running, 1, "the loss of a host does not count")
 	s.ends(outcomes(lost(1)))
-	e := done(t, s.join()).Raised
-	assert.Equal(t, closure.ErrQuarantined, e.Kind)
-	assert.Equal(t, "closure 1 (f) is no longer retried: 11 processes ended while executing it, the last one on worker-0", e.Message)
+	assert.Equal(t, "QuarantinedError: closure 1 (f) is no longer retried: 11 processes ended while executing it, the last one on worker-0", s.joins())
 }
 
 // CC-76, SEED-53: the third report that a parameter server does not answer is an error.
@@ -150,13 +149,13 @@ func TestUnavailableTasksAreCounted(t *testing.T) {
 		s.ends(outcomes(unavailable(1, task)))
 	}
 	s.ends(outcomes(unavailable(1, "ps-1")))
-	e := done(t, s.join()).Raised
-	assert.Equal(t, closure.Error{Kind: closure.ErrUnavailable, Task: "ps-1", Message: "no answer", Closure: 1}, *e)
+	assert.Equal(t, closure.Error{Kind: closure.ErrUnavailable, Task: "ps-1", Message: "no answer", Closure: 1}, *s.Fault)
+	assert.Equal(t, "UnavailableError: no answer", s.joins())
 	s.schedule("f", 1)
 	s.ends(outcomes(unavailable(2, "ps-1")))
 	require.Len(t, s.running, 1, "it is counted anew")
 	s.ends(outcomes(unavailable(2, "ps-0")))
-	assert.NotNil(t, done(t, s.join()).Raised, "the other one is not")
+	assert.NotEqual(t, "done", s.joins(), "the other one is not")
 }
 
 // CC-30, CC-41, SEED-41: schedules wait until they fit, in the order of arrival; closures in
@@ -164,13 +163,14 @@ func TestUnavailableTasksAreCounted(t *testing.T) {
 func TestAScheduleWaitsForRoom(t *testing.T) {
 	s := newScript(t, 2)
 	first := s.schedule("f", 3)
-	second := s.request(closure.ScheduleRequest{Client: "d", Batch: 1, Closures: make6("f")[:1]})
-	assert.False(t, first.Ready())
+	assert.True(t, first.Ready(), "a request fits into an empty queue")
+	second := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 1)})
+	assert.False(t, second.Ready())
 	s.serve("a", "worker-0")
-	assert.EqualValues(t, 1, done(t, first).First)
-	assert.Equal(t, closure.ScheduleAnswer{First: 4, Room: 0}, done(t, second))
-	third := s.schedule("f", 1)
-	waits := s.join()
+	assert.Equal(t, closure.SyncAnswer{Scheduled: 1, Room: 0}, done(t, second), "those in batches do not count")
+	third := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 1)})
+	waits := s.request(closure.SyncRequest{Client: "e", Join: true, Wait: true})
+	assert.False(t, third.Ready())
 	s.returns()
 	assert.True(t, third.Ready())
 	assert.False(t, waits.Ready(), "the join waits for what waits for room")
@@ -178,16 +178,15 @@ func TestAScheduleWaitsForRoom(t *testing.T) {
 	assert.True(t, done(t, waits).Done)
 	assert.EqualValues(t, 5, s.Status().Counts.Finished)
 
+	s.take("c")
 	s.schedule("f", 4)
-	large := s.schedule("f", 2)
+	large := s.request(closure.SyncRequest{Client: "e", Closures: calls("f", 2)})
 	s.running = append(s.running[1:], s.running[0])
 	s.ends(closure.BatchResult{Returned: []uint64{7}})
-	s.running = append(s.running[1:], s.running[0])
-	s.running[0], s.running[1] = s.running[1], s.running[0]
 	s.ends(outcomes(failure(6, "no")))
-	assert.False(t, large.Ready())
+	assert.Equal(t, closure.OutcomeCancelled, done(t, large).Outcomes[0].Kind)
 	s.all()
-	assert.Equal(t, "no", done(t, large).Raised.Message)
+	assert.Equal(t, []string{"1 " + cancelledText, "2 " + cancelledText, "0 ValueError: no"}, s.take("e"))
 }
 
 // Batches start with one closure, and grow while calls are short. A host that returns closures is
@@ -213,12 +212,6 @@ func TestBatchesGrowWhileCallsAreShort(t *testing.T) {
 	last := s.running[len(s.running)-1]
 	require.Len(t, last.Items, 1)
 	assert.Less(t, last.Items[0].ID, uint64(500), "what is put back comes first")
-	s.all()
-	s.schedule("slow", 100)
-	for range 20 {
-		require.Len(t, s.running[0].Items, 1, "long calls are not gathered")
-		s.ends(closure.BatchResult{Took: 60_000, Outcomes: []closure.Outcome{value(s.running[0].Items[0].ID)}})
-	}
 }
 
 // A queue that continues as new keeps its closures, batches, answers, errors and outcomes.
@@ -227,9 +220,9 @@ func TestAQueueContinues(t *testing.T) {
 	s.serve("a", "worker-0")
 	s.schedule("f", 2)
 	s.returns()
-	partial := s.schedule("f", 6)
-	waits := s.join()
-	assert.False(t, partial.Ready())
+	s.schedule("f", 3)
+	waits := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 3)})
+	assert.False(t, waits.Ready())
 	s.Suspend()
 	s.carryOut()
 	require.Len(t, s.running, 2)
@@ -240,39 +233,28 @@ func TestAQueueContinues(t *testing.T) {
 	assert.False(t, waits.Ready(), "its client asks again")
 	assert.Equal(t, "queue of a", s.running[0].Queue)
 	assert.True(t, s.running[0].Calling)
-	again := s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: make6("f")})
-	s.call--
-	waits = s.join()
+	again := s.Sync(closure.SyncRequest{Client: "c", First: 2, Closures: calls("f", 4)})
+	assert.EqualValues(t, 5, done(t, again).Scheduled, "those that it has are not queued again")
 	s.all()
-	assert.EqualValues(t, 3, done(t, again).First)
-	assert.True(t, done(t, waits).Done)
-	assert.EqualValues(t, 8, s.Status().Counts.Scheduled)
-	assert.Len(t, s.take("c"), 8)
-	assert.Equal(t, done(t, again), done(t, s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: make6("f")})))
+	assert.EqualValues(t, 5, s.Status().Counts.Scheduled)
+	assert.Len(t, s.take("c"), 5)
 
 	s.schedule("f", 1)
-	s.ends(outcomes(failure(9, "kept")))
+	s.ends(outcomes(failure(6, "kept")))
 	s.Suspend()
 	s.continues()
 	assert.Equal(t, closure.QueueFailed, s.Status().State)
-	assert.Equal(t, "kept", done(t, s.join()).Raised.Message)
+	assert.Equal(t, "ValueError: kept", s.joins())
 
 	s.schedule("f", 1)
 	s.Suspend()
-	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{10}})
+	s.ends(closure.BatchResult{Queue: "queue of a", Calling: []uint64{7}})
 	s.Carried()
 	s.Resume()
 	s.carryOut()
 	require.Len(t, s.running, 1, "a queue that is too large goes on")
 	s.all()
-	assert.True(t, done(t, s.join()).Done)
-}
-
-func make6(function string) (all []closure.Closure) {
-	for range 6 {
-		all = append(all, closure.Closure{Function: function})
-	}
-	return all
+	assert.Equal(t, "done", s.joins())
 }
 
 // Outcomes are kept for their client until it has taken them. A client that has long been silent
@@ -281,13 +263,12 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
 	s.schedule("f", 1)
-	s.request(closure.ScheduleRequest{Client: "d", Batch: 1, Closures: make6("f")[:1]})
-	call := s.Take(closure.TakeRequest{Client: "d"})
+	call := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 1), Wait: true})
 	s.all()
 	assert.Len(t, done(t, call).Outcomes, 1)
-	assert.Equal(t, []string{"2 = 2"}, s.take("d"), "it was not acknowledged")
-	older := s.Take(closure.TakeRequest{Client: "d", After: 1})
-	newer := s.Take(closure.TakeRequest{Client: "d", After: 1})
+	assert.Equal(t, []string{"1 = 2"}, s.take("d"), "it was not acknowledged")
+	older := s.request(closure.SyncRequest{Client: "d", Wait: true})
+	newer := s.request(closure.SyncRequest{Client: "d", Wait: true})
 	assert.Empty(t, done(t, older).Outcomes)
 	assert.False(t, newer.Ready())
 	assert.Equal(t, []string{"1 = 1"}, s.take("c"))
@@ -299,17 +280,17 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 		s.ends(outcomes(closure.Outcome{ID: s.running[0].Items[0].ID, Value: large}))
 	}
 	s.Now(time.Unix(1_000_200, 0))
-	s.wait(true)
+	s.poll()
 	assert.Empty(t, s.running, "it asks")
 	s.Now(time.Unix(1_000_500, 0))
-	s.request(closure.ScheduleRequest{Client: "e", Batch: 1, Closures: make6("f")[:1]})
+	s.request(closure.SyncRequest{Client: "e", Closures: calls("f", 1)})
 	assert.NotEmpty(t, s.running)
-	_, err := s.Take(closure.TakeRequest{Client: "c", After: 1}).Answer()
+	_, err := s.poll().Answer()
 	assert.ErrorContains(t, err, "the values of c are no longer known")
 }
 
-// A client that schedules one closure gets its outcome with the answer. A take gets it if the
-// answer was lost, or if the take comes first.
+// A client that schedules one closure gets its outcome with the answer. A request that is abandoned
+// leaves the outcome to the next one.
 func TestALoneCall(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
@@ -317,24 +298,15 @@ func TestALoneCall(t *testing.T) {
 	first := s.schedule("f", 1)
 	assert.False(t, first.Ready())
 	s.returns()
-	a := done(t, first)
-	assert.Equal(t, uint64(1), a.First)
-	assert.Equal(t, "1", string(a.Outcomes[0].Value))
-	s.batch--
-	assert.Equal(t, closure.ScheduleAnswer{First: 1, Room: 100}, done(t, s.schedule("f", 1)), "it was sent again")
-	assert.Equal(t, []string{"1 = 1"}, s.take("c"))
-
+	assert.Equal(t, "1", string(done(t, first).Outcomes[0].Value))
+	assert.Equal(t, done(t, first), done(t, s.Sync(closure.SyncRequest{Client: "c", First: 1, Closures: calls("f", 1)})), "it was sent again")
+	s.taken["c"] = 1
 	second := s.schedule("f", 1)
-	take := s.Take(closure.TakeRequest{Client: "c", After: 1})
-	assert.Equal(t, closure.ScheduleAnswer{First: 2, Room: 100}, done(t, second), "the client has more to schedule")
+	take := s.Sync(closure.SyncRequest{Client: "c", After: 1, First: 2, Closures: calls("f", 2), Wait: true})
+	s.carryOut()
+	assert.EqualValues(t, 2, done(t, second).Scheduled, "the client has more to schedule")
 	s.returns()
 	assert.Len(t, done(t, take).Outcomes, 1)
-
-	s.taken["c"] = 2
-	third := s.schedule("f", 1)
-	s.Serving(closure.ServingMessage{Over: "over"})
-	_, err := third.Answer()
-	require.ErrorIs(t, err, ErrEnded)
 }
 
 // CC-29: a resource is dropped once it was released and no closure uses it.
@@ -342,14 +314,13 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	s := newScript(t, 100)
 	s.serve("a", "worker-0")
 	define := []closure.Resource{{ID: 7, Function: "load"}, {ID: 8, Function: "load"}}
-	s.request(closure.ScheduleRequest{Client: "c", Batch: 1, Resources: define, Closures: []closure.Closure{{Function: "f", Resources: []uint64{7}}, {Function: "f", Resources: []uint64{7, 8}}}})
+	s.request(closure.SyncRequest{Client: "c", Resources: define, Closures: []closure.Closure{{Function: "f", Resources: []uint64{7}}, {Function: "f", Resources: []uint64{7, 8}}}})
 	assert.Equal(t, define[:1], s.Input(s.running[0]).Resources)
 	assert.Equal(t, define, s.Input(s.running[1]).Resources)
-	s.request(closure.ScheduleRequest{Client: "c", Batch: 2, Released: []uint64{7}})
+	s.request(closure.SyncRequest{Client: "c", Released: []uint64{7}})
 	s.returns()
 	assert.Empty(t, s.Input(s.running[0]).Released)
 	s.returns()
-	s.batch = 2
 	s.schedule("f", 1)
 	assert.Equal(t, []uint64{7}, s.Input(s.running[0]).Released)
 	assert.Equal(t, define[1:], s.State.Resources)
@@ -359,15 +330,12 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 func TestTheRunEnds(t *testing.T) {
 	s := newScript(t, 1)
 	s.schedule("f", 1)
-	waits := []*Call[closure.WaitAnswer]{s.join()}
-	full := s.schedule("f", 1)
-	taking := s.Take(closure.TakeRequest{Client: "c"})
+	waits := s.join()
+	full := s.request(closure.SyncRequest{Client: "d", Closures: calls("f", 1)})
 	s.Serving(closure.ServingMessage{Over: "run x has ended"})
-	_, err := waits[0].Answer()
+	_, err := waits.Answer()
 	require.ErrorIs(t, err, ErrEnded)
 	_, err = full.Answer()
-	require.ErrorIs(t, err, ErrEnded)
-	_, err = taking.Answer()
 	require.ErrorIs(t, err, ErrEnded)
 	_, err = s.schedule("f", 1).Answer()
 	require.ErrorContains(t, err, "the run has ended: run x has ended")

@@ -42,8 +42,10 @@ func (q *Queue) sweep() {
 	for _, b := range q.Batches {
 		use(b.Items)
 	}
-	for _, r := range q.requests {
-		use(r.left)
+	for _, c := range q.calls {
+		for i := range c.Closures {
+			use([]*Item{{Closure: c.Closures[i]}})
+		}
 	}
 	q.Leaving = slices.DeleteFunc(q.Leaving, func(id uint64) bool {
 		if used[id] {

@@ -13,7 +13,7 @@ func (q *Queue) Status() closure.QueueStatus {
 	switch {
 	case q.ended != "":
 		s.State = closure.QueueEnded
-	case q.drain != nil:
+	case q.Drain != "":
 		s.State = closure.QueueDraining
 	case q.Fault != nil:
 		s.State = closure.QueueFailed

@@ -7,6 +7,7 @@ from ._values import RESOURCE
 from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
 
 _MAX_ARGUMENTS = 256 << 10  # bytes of JSON
+_MAX_RESOURCES = 100
 
 
 def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]:
@@ -44,6 +45,8 @@ def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]
         raise ValueError(
             "the arguments of %s have %d bytes of JSON; the limit is %d: pass large data in files" % (name, len(raw), _MAX_ARGUMENTS)
         )
+    if len(resources) > _MAX_RESOURCES or sum(map(len, resources.values())) > _MAX_ARGUMENTS:
+        raise ValueError("the arguments of %s have too many resources: put several into one" % name)
     if resources:
         raw += ',"resources":' + to_json(list(resources))
     return raw, resources

@@ -8,7 +8,7 @@ MAX_NAME = 200  # bytes, of a barrier or a function
 FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds between retries of a request
 FOREVER = float("inf")
 MAX_WAIT = 20  # seconds that a request for closures may wait
-COORDINATOR = "/v1/coordinator/"  # precedes the request name of a coordinator
+COORDINATOR = "/v1/coordinator"  # the path of coordinators
 
 
 class Answer(NamedTuple):

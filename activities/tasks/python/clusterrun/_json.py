@@ -47,9 +47,17 @@ def encode_arguments(value: Any, special: Callable[[Any], Any]) -> str:
     """Return the JSON of arguments, without any lossy replacement: special returns the
     replacement for an unknown value, or raises TypeError."""
     try:
-        return to_json(value)
+        text = _ascii(value)
     except (TypeError, ValueError):
-        return to_json(_Plain(False, special).of(value, "", 0))
+        text = _ascii(_Plain(False, special).of(value, "", 0))
+    return escape(text)
+
+
+def escape(text: str) -> str:
+    """Return JSON as the run's history stores it, because its size is limited."""
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, "\\u%04x" % ord(character))
+    return text
 
 
 def loads(raw: Union[bytes, str]) -> Any:

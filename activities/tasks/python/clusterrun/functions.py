@@ -19,9 +19,7 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
     if not callable(fn):
         raise TypeError("only a function can be registered, not %r" % (fn,))
     known = str(name or getattr(fn, "__name__", ""))
-    size = len(known.encode("utf-8", "replace"))
-    if not 0 < size <= MAX_NAME or not known.isprintable():
-        raise ValueError("%r is not a name for a function: want 1 to %d printable bytes" % (known, MAX_NAME))
+    _check(known)
     code = getattr(fn, "__code__", None)
     if code is not None and code.co_flags & 0x80:  # inspect.CO_COROUTINE
         raise TypeError("%s is a coroutine function: register one that calls asyncio.run" % known)
@@ -30,6 +28,11 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
         raise ValueError("a function %r is registered already" % known)
     functions[known] = fn
     return fn
+
+
+def _check(name: str) -> None:
+    if not 0 < len(name.encode("utf-8", "replace")) <= MAX_NAME or not name.isprintable():
+        raise ValueError("%r is not a name for a function: want 1 to %d printable bytes" % (name, MAX_NAME))
 
 
 def _origin(fn: Any) -> Tuple[Any, Any]:
@@ -50,6 +53,7 @@ def name_of(fn: Any) -> str:
 def name_to_schedule(fn: Any) -> str:
     """Return a function's name. A name may be registered only in other tasks."""
     if isinstance(fn, str):
+        _check(fn)
         return fn
     name = getattr(fn, "__name__", None)
     if isinstance(name, str) and functions.get(name) is fn:

@@ -142,36 +142,38 @@ class Pool:
     def _reset(self) -> None:
         self._buffer = bytearray()
         self._unread = False  # whether a request is unanswered
-        self._batch = 0
-        self._taken = 0  # number of received outcomes
+        self._scheduled = self._taken = 0  # number of closures, and of received outcomes
         self._over = ""  # why no more answers come
 
     def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
         """Return closures' outcomes, or None if some will be missing."""
-        if not self._batch and self._ask("open", {}) is None:
-            return None
-        self._batch += 1
-        scheduled = self._ask("schedule", {"client": "pool", "batch": self._batch, "closures": closures})
-        outcomes: Dict[int, Dict[str, Any]] = {}
-        while scheduled is not None and len(outcomes) < len(closures):
-            news = self._ask("take", {"client": "pool", "after": self._taken})
+        if self._unread:  # the answer to an interrupted request
+            news = self._answer()
             if news is None:
                 return None
+            self._scheduled = news.get("scheduled", self._scheduled)
+        outcomes: Dict[int, Dict[str, Any]] = {}
+        first, unsent = self._scheduled + 1, closures
+        while len(outcomes) < len(closures):
+            news = self._ask({"client": "pool", "after": self._taken, "first": first, "closures": unsent, "wait": True})
+            if news is None:
+                return None
+            self._scheduled = news["scheduled"]
+            if self._scheduled >= first:
+                unsent = []
             for outcome in news.get("outcomes") or ():
                 self._taken += 1
-                if outcome["id"] >= scheduled["first"]:
+                if outcome["id"] >= first:
                     outcomes[outcome["id"]] = outcome
-        return None if scheduled is None else [outcomes[key] for key in sorted(outcomes)]
+        return [outcomes[key] for key in sorted(outcomes)]
 
-    def _ask(self, op: str, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    def _ask(self, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         """Return a request's answer, or None if none will come. Raise an exception if the queue
         refuses it."""
         assert self._socket is not None
-        if self._unread and self._answer() is None:  # of an interrupted request
-            return None
         try:
             self._unread = True
-            self._socket.sendall(request(head("POST", COORDINATOR + op), json.dumps(message).encode()))
+            self._socket.sendall(request(head("POST", COORDINATOR), json.dumps(message).encode()))
         except OSError:
             pass  # the run has ended, and its last answer is the reason
         except BaseException:  # KeyboardInterrupt, in the middle of a request

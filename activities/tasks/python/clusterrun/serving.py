@@ -1,29 +1,25 @@
 """Serving: a process calls functions that coordinators schedule."""
 
-import math
 import os
-import select
-import socket
 import sys
 import threading
 import time
 from typing import Any, Dict, Mapping, Optional
 
 from ._errors import CancelledError, ResourceError, TaskError, UnavailableError
-from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, MAX_WAIT, Answer, head, parse, request
+from ._http import FOREVER, MAX_WAIT
 from ._interrupt import forget_interrupt, interrupt, leave_main_thread, wake_main_thread, wake_thread
 from ._json import loads
 from ._ledger import Call, Ledger
-from ._transport import body_of, in_forked_children
+from ._line import Line
+from ._transport import in_forked_children
 from ._values import RESOURCE, error_outcome, failure_outcome, value_outcome
 from .functions import functions, unknown_function
 from .stop import wait_for_stop
 
-_HEAD = head("POST", "/v1/closures/next")
-
+_NEXT = "/v1/closures/next"
 _ASK_WHILE_BUSY = 0.020  # seconds before the host is asked whether calls are cancelled
 _LEAVE_PATIENCE = 2.0
-_AWAY = (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)  # the host worker is restarting
 _WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after a thread's first wake-up
 
 
@@ -123,7 +119,6 @@ class Server:
     """A process that serves. One thread communicates with the host; the rest call functions."""
 
     def __init__(self, path: str, slots: int) -> None:
-        self.path = path
         self.ledger = Ledger(os.urandom(16).hex(), slots, Resource)
         self.pid = os.getpid()
         self.lock = threading.Lock()  # guards the ledger
@@ -131,11 +126,8 @@ class Server:
         self.finished = threading.Condition(self.lock)  # signals changes of workers and over to others
         self.workers = 0  # threads that call, if serve's own thread does not
         self.over = False
-        self.connection: Optional[socket.socket] = None
-        self.delay = FIRST_RETRY
         self.failure: Optional[BaseException] = None
-        self.awake, self.waker = os.pipe()
-        os.set_blocking(self.waker, False)
+        self.line = Line(path, self.wake_again)
 
     # -- calling functions
 
@@ -171,7 +163,7 @@ class Server:
             self.failure = self.failure or failure
             self.change.notify_all()
             self.finished.notify_all()
-            self.wake()
+            self.line.wake()
 
     def guard(self) -> None:
         """Run work in a new thread. Its failure stops the whole service."""
@@ -218,7 +210,7 @@ class Server:
                     if call.interrupted:
                         forget_interrupt(call.thread)
                     self.ledger.ended(call, outcome)
-                    self.wake()
+                    self.line.wake()
                 break
             except CancelledError as e:  # too late: the function had returned
                 if outcome is None:
@@ -292,7 +284,7 @@ class Server:
         try:
             while not self.over:
                 if self.ask_once(MAX_WAIT, FOREVER) and len(self.ledger.calls) >= self.ledger.slots:
-                    self.await_news(None, time.monotonic() + _ASK_WHILE_BUSY)
+                    self.line.wait(None, time.monotonic() + _ASK_WHILE_BUSY)
         except BaseException as e:
             self.end(e)
         end = time.monotonic() + _LEAVE_PATIENCE
@@ -301,34 +293,19 @@ class Server:
                 pass
         except Exception:
             pass  # the host detects the process's exit
-        self.hang_up()
+        self.line.hang_up()
 
     def ask_once(self, wait: int, end: float) -> bool:
         """Report this process's state to the host, and act on the answer. Return False if there
         is no answer before a time or before the state changes."""
         with self.lock:
             body, sent = self.ledger.compose(wait)
-            self.forget_news()
-        reused = self.connection is not None
-        try:
-            answer = self.exchange(request(_HEAD, body), end)
-            said = None if answer is None else loads(body_of(answer))
-            if answer is None or not answer.keep:
-                self.hang_up()
-        except (OSError, TaskError) as e:
-            self.hang_up()
-            away = e.code == "closures_away" if isinstance(e, TaskError) else isinstance(e, _AWAY)
-            if not away:
-                raise e if isinstance(e, TaskError) else TaskError("the host cannot be asked: %s" % e, "away")
-            if not reused:
-                self.await_news(None, time.monotonic() + self.delay)
-                self.delay = min(2 * self.delay, LAST_RETRY)
+            self.line.forget()
+        answer = self.line.ask(_NEXT, body, end)
+        if answer is None:
             return False
-        if said is None:
-            return False
-        self.delay = FIRST_RETRY
         with self.lock:
-            for call in self.ledger.answered(said, sent):
+            for call in self.ledger.answered(loads(answer), sent):
                 # A call that has not entered yet first checks told.
                 call.interrupted = call.inside and interrupt(call.thread)
                 if call.interrupted:
@@ -336,69 +313,18 @@ class Server:
             self.change.notify_all()
         return True
 
-    def exchange(self, raw: bytes, end: float) -> Optional[Answer]:
-        if self.connection is None:
-            self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.connection.settimeout(30)
-            self.connection.connect(self.path)
-        self.connection.sendall(raw)
-        data = bytearray()
-        while self.await_news(self.connection, end):
-            received = self.connection.recv(1 << 18)
-            if not received:
-                raise ConnectionResetError("the host closed the connection")
-            data += received
-            answer = parse(data)
-            if answer is not None:
-                return answer
-        return None
-
-    def wake(self) -> None:
-        """Notify the asking thread that the state has changed. The lock must be held."""
-        try:
-            os.write(self.waker, b"\0")
-        except BlockingIOError:
-            pass  # it is about to wake up
-
-    def forget_news(self) -> None:
-        poll = select.poll()
-        poll.register(self.awake, select.POLLIN)
-        if poll.poll(0):
-            os.read(self.awake, 4096)
-
-    def await_news(self, connection: Optional[socket.socket], end: float) -> bool:
-        """Wait until the connection is readable. Return False if the state has changed or time
-        is up."""
-        poll = select.poll()
-        poll.register(self.awake, select.POLLIN)
-        if connection is not None:
-            poll.register(connection, select.POLLIN)
-        while True:
-            now = time.monotonic()
-            if now >= end:
-                return False
-            with self.lock:
-                wait = min(end, self.wake_again(now)) - now
-            ready = poll.poll(None if wait == FOREVER else math.ceil(wait * 1000))
-            if ready:
-                return any(fd != self.awake for fd, _ in ready)
-
-    def wake_again(self, now: float) -> float:
+    def wake_again(self) -> float:
         """Wake due threads again, and return when the next is due. A signal may come just
         before the wait that it should interrupt, and is lost."""
-        next_one = FOREVER
-        for call in self.ledger.running.values():
-            if call.wakes and call.wakes[0] <= now:
-                call.wakes.pop(0)
-                wake_thread(call.thread)
-            if call.wakes:
-                next_one = min(next_one, call.wakes[0])
+        next_one, now = FOREVER, time.monotonic()
+        with self.lock:
+            for call in self.ledger.running.values():
+                if call.wakes and call.wakes[0] <= now:
+                    call.wakes.pop(0)
+                    wake_thread(call.thread)
+                if call.wakes:
+                    next_one = min(next_one, call.wakes[0])
         return next_one
-
-    def hang_up(self) -> None:
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            connection.close()
 
 
 @in_forked_children
@@ -407,6 +333,4 @@ def _leave_server() -> None:
     global _server
     server, _server = _server, None
     if server is not None:
-        server.hang_up()
-        os.close(server.awake)
-        os.close(server.waker)
+        server.line.close()
