@@ -35,7 +35,7 @@ const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py
 
 // A signal requested by a user must not look like one from elsewhere.
 func TestDescribeARequestedSignal(t *testing.T) {
-	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -10, Sent: true}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -10, Sent: true}, map[string]string{tasklog.StderrFile: "last words\n"}), false)
 	assert.Equal(t, spec.CauseOrigin, e.Cause)
 	assert.Equal(t, "SIGUSR1 came from a request, such as `clusterrun signal`\nlast words", e.Message)
 }
@@ -51,7 +51,7 @@ func TestDescribeOutOfMemory(t *testing.T) {
 		"the kernel killed 1 process to free memory while it ran, on the host":                                                        {Reason: supervisor.ReasonOOM, OOMKills: 1, OOMScope: "host"},
 		"last words": {Code: -11},
 	} {
-		e, _ := describeExit("host-a", ended(t, exit, stderr), false, "")
+		e, _ := describeExit("host-a", ended(t, exit, stderr), false)
 		assert.Equal(t, want, e.Message)
 		assert.Equal(t, exit.OOMKills, e.OOMKills)
 		assert.True(t, e.Cause.ByItself())
@@ -71,34 +71,34 @@ func TestTasksWithoutAProcess(t *testing.T) {
 // (TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
-	e, _ := describeExit("host-a", p, false, "")
+	e, _ := describeExit("host-a", p, false)
 	assert.True(t, e.Reported)
 	assert.Equal(t, "KeyError: 'lr'", e.Message)
 	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
 	assert.Equal(t, time.Unix(10, 0).UTC(), e.ErrorTime, "the program's word, where the file was written much later")
 
 	p = ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: `{"message": "boom"}`})
-	e, _ = describeExit("host-a", p, false, "")
+	e, _ = describeExit("host-a", p, false)
 	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
 }
 
 // Without an error file, the description contains torch's words and the end of stderr (TE-31,
 // TE-61, TE-62).
 func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
-	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false)
 	assert.False(t, e.Reported)
 	assert.Empty(t, e.ErrorFile)
 	assert.Zero(t, e.ErrorTime)
 	assert.Equal(t, 138, e.ExitCode)
 	assert.Equal(t, "last words", strings.TrimSpace(e.Message))
 
-	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -11}, nil), false, "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -11}, nil), false)
 	assert.Equal(t, "SIGSEGV", e.Signal)
 	assert.Equal(t, -11, e.ExitCode)
 	assert.Equal(t, 123, e.PID)
 	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 123", e.Message)
 
-	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -35}, nil), false, "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -35}, nil), false)
 	assert.Equal(t, "<N/A>", e.Signal)
 	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", e.Message)
 }
@@ -110,7 +110,7 @@ func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
 		tasklog.ErrorFile:  `{"mess": "` + strings.Repeat("x", 5000) + `"}`,
 		tasklog.StderrFile: "Traceback\nKeyError: 'lr'\n",
 	})
-	e, _ := describeExit("host-a", p, false, "")
+	e, _ := describeExit("host-a", p, false)
 	assert.False(t, e.Reported)
 	assert.Zero(t, e.ErrorTime)
 	assert.Equal(t, filepath.Join(p.LogDir, tasklog.ErrorFile), e.ErrorFile)
@@ -122,7 +122,7 @@ func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
 func TestDescribeGoodExit(t *testing.T) {
 	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{
 		tasklog.ErrorFile: tracedError, tasklog.ResultFile: "0.97\n",
-	}), false, "")
+	}), false)
 	assert.Equal(t, spec.CauseCompleted, e.Cause)
 	assert.Equal(t, "0.97", string(value))
 	assert.Empty(t, e.Message, "it did not fail of the error it once wrote down")
@@ -132,7 +132,7 @@ func TestDescribeGoodExit(t *testing.T) {
 
 // If the result is invalid, the failure says so, and does not count as reported by the program.
 func TestDescribeBadResult(t *testing.T) {
-	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), false, "")
+	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), false)
 	assert.Nil(t, value)
 	assert.True(t, e.BadResult())
 	assert.False(t, e.Reported)
@@ -143,7 +143,7 @@ func TestDescribeBadResult(t *testing.T) {
 // A program that could not be executed has not written anything, so the files in its log directory
 // are not its output.
 func TestDescribeStartError(t *testing.T) {
-	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), false, "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), false)
 	assert.Equal(t, "no such file", e.Message)
 }
 
@@ -151,19 +151,19 @@ func TestDescribeStartError(t *testing.T) {
 func TestDescribeExitWithoutLogs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.ErrorFile, []byte(tracedError), 0o600))
-	e, value := describeExit("host-a", supervisor.Process{PID: 1, Exit: &supervisor.Exit{Code: 1}}, false, "")
+	e, value := describeExit("host-a", supervisor.Process{PID: 1, Exit: &supervisor.Exit{Code: 1}}, false)
 	assert.Empty(t, e.Message)
 	assert.Nil(t, value)
 }
 
 // A host worker that was asked to exit used to be reported as crashed.
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
-	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
+	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false)
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
 	assert.Equal(t, "the host worker on host-a was stopped, and its tasks with it", e.Message)
-	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Reason: supervisor.ReasonShutdown, Detail: "its grace was cut"}, nil), false, "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Reason: supervisor.ReasonShutdown, Detail: "its grace was cut"}, nil), false)
 	assert.Equal(t, "the host worker on host-a was stopped, and its tasks with it: its grace was cut", e.Message)
-	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false, "")
+	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false)
 	assert.Contains(t, e.Message, "the process was lost")
 }
 
@@ -176,7 +176,7 @@ func TestTheFlightRecorderIsNamed(t *testing.T) {
 		if exit.Code == 0 {
 			want = ""
 		}
-		e, _ := describeExit("host-a", p, false, "")
+		e, _ := describeExit("host-a", p, false)
 		assert.Equal(t, want, e.TraceFile, "exit code %d", exit.Code)
 	}
 }
@@ -185,7 +185,6 @@ func TestCauses(t *testing.T) {
 	for name, c := range map[string]struct {
 		exit  supervisor.Exit
 		owned bool
-		call  string
 		want  spec.Cause
 	}{
 		"good":                             {exit: supervisor.Exit{}, want: spec.CauseCompleted},
@@ -196,15 +195,13 @@ func TestCauses(t *testing.T) {
 		"stopped, and ended well":          {exit: supervisor.Exit{Reason: supervisor.ReasonCollateral}, want: spec.CauseCompleted},
 		"terminated, and ended well":       {exit: supervisor.Exit{Reason: supervisor.ReasonTerminate}, want: spec.CauseOperator},
 		"out of time":                      {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonMaxRunTime}, want: spec.CauseTimeout},
-		"good, in the middle of a call":    {exit: supervisor.Exit{}, call: "closure 1 of f", want: spec.CauseOrigin},
-		"stopped in the middle of a call":  {exit: supervisor.Exit{Reason: supervisor.ReasonRestart}, call: "closure 1 of f", want: spec.CauseOperator},
 		"too much output":                  {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonLogQuota}, want: spec.CauseLogQuota},
 		"out of memory at its limit":       {exit: supervisor.Exit{Code: -9, Reason: supervisor.ReasonOOM}, want: spec.CauseOOM},
 		"lost":                             {exit: supervisor.Exit{Code: -9, Lost: true}, want: spec.CauseHostLost},
 		"host worker shut down":            {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, want: spec.CauseHostLost},
 		"owner of the host worker is gone": {exit: supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, owned: true, want: spec.CauseOperator},
 	} {
-		assert.Equal(t, c.want, causeOf(&c.exit, c.owned, c.call), name)
+		assert.Equal(t, c.want, causeOf(&c.exit, c.owned), name)
 	}
 }
 
@@ -277,7 +274,7 @@ func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 // stopped: a stop kills all of them anyway.
 func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 	of := func(why supervisor.Reason) int {
-		return exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: why, Swept: 3, Killed: 2}}, false, "").LeftBehind
+		return exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: why, Swept: 3, Killed: 2}}, false).LeftBehind
 	}
 	require.Equal(t, 2, of(supervisor.ReasonNone))
 	require.Zero(t, of(supervisor.ReasonCollateral))

@@ -29,12 +29,11 @@ const stderrLines, frameLines = 8, 3
 // maxReported limits a reported error's line among the printed ones, in bytes.
 const maxReported = 240
 
-// exitOf converts the supervisor's record of an exit without reading any file. call is the call
-// during which the process ended; see [plan.inCall].
-func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
+// exitOf converts the supervisor's record of an exit without reading any file.
+func exitOf(p supervisor.Process, owned bool) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
-		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned, call), Call: call,
+		ExitCode: p.Exit.Code, Cause: causeOf(p.Exit, owned),
 		Ended: p.Exit.Ended, BootNanos: p.Exit.BootNanos, Unkillable: p.Exit.Unkillable, DroppedBytes: p.Exit.Dropped,
 		Message: p.Exit.StartError, OOMKills: p.Exit.OOMKills, OOMScope: p.Exit.OOMScope,
 		Usage: usageOf(p.Exit.Usage),
@@ -52,13 +51,12 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 }
 
 // causeOf returns why a process ended. A process that exited with 0 despite a collateral stop
-// completed, and one that died of our signal did not fail. A process that exited unasked during a
-// call failed, with any exit code.
-func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
+// completed, and one that died of our signal did not fail.
+func causeOf(e *supervisor.Exit, owned bool) spec.Cause {
 	switch {
 	case e.Lost:
 		return spec.CauseHostLost
-	case e.StartError != "", call != "" && e.Reason == supervisor.ReasonNone:
+	case e.StartError != "":
 		return spec.CauseOrigin
 	case e.Reason == supervisor.ReasonNone && e.Code == 0, e.Reason == supervisor.ReasonCollateral && e.Code == 0:
 		return spec.CauseCompleted
@@ -89,8 +87,8 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 
 // describeExit returns the complete description of an exit on host: the supervisor's record and
 // what the process left in its files.
-func describeExit(host string, p supervisor.Process, owned bool, call string) (spec.Exit, json.RawMessage) {
-	e := exitOf(p, owned, call)
+func describeExit(host string, p supervisor.Process, owned bool) (spec.Exit, json.RawMessage) {
+	e := exitOf(p, owned)
 	if p.LogDir == "" {
 		return e, nil
 	}
@@ -218,12 +216,12 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 	user, err := p.userOf(q)
 	if err == nil {
 		err = user.Do(func() error {
-			e, value = describeExit(h.Name, q, h.Owned, p.inCall(q))
+			e, value = describeExit(h.Name, q, h.Owned)
 			return nil
 		})
 	}
 	if err != nil {
-		e = unread(exitOf(q, h.Owned, p.inCall(q)), err)
+		e = unread(exitOf(q, h.Owned), err)
 	}
 	if full := shmFull(); full != "" && e.Cause.ByItself() {
 		e.Message = strings.TrimLeft(e.Message+"\n"+full, "\n")
@@ -256,7 +254,7 @@ func (p *plan) attemptsOf(processes []supervisor.Process, launch int, owned bool
 			continue
 		}
 		out = append(out, lifecycle.Attempt{
-			Cause:           causeOf(q.Exit, owned, p.inCall(q)),
+			Cause:           causeOf(q.Exit, owned),
 			OperatorRestart: q.Exit.Reason == supervisor.ReasonRestart,
 			Lived:           lived(q),
 		})

@@ -300,7 +300,7 @@ func TestTheProcessThatOthersLostIsNamed(t *testing.T) {
 				require.NoError(t, os.Chtimes(path, printed, printed))
 			}
 			end.Ended, end.BootNanos = ended, ended.Sub(began).Nanoseconds()
-			e, _ := describeExit("host-a", supervisor.Process{PID: 7, LogDir: dir, Started: began, Exit: &end}, false, "")
+			e, _ := describeExit("host-a", supervisor.Process{PID: 7, LogDir: dir, Started: began, Exit: &end}, false)
 			return &e
 		}
 		victims := 0

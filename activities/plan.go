@@ -104,14 +104,6 @@ func (p *plan) forServices() taskservices.Run {
 	}
 }
 
-// inCall returns the call during which a process exited with 0, or an empty string. p may be nil.
-func (p *plan) inCall(q supervisor.Process) string {
-	if p == nil {
-		return ""
-	}
-	return p.InCall(q)
-}
-
 // runDir returns the run's log directory, or an empty string if the run keeps no files.
 func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {

@@ -64,9 +64,9 @@ func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	for _, p := range processes { // a task's last process comes last
 		delete(exits, p.Key.Task)
 		if _, err := (*plan)(nil).userOf(p); err != nil && p.Exit != nil {
-			exits[p.Key.Task] = unread(exitOf(p, true, ""), err)
+			exits[p.Key.Task] = unread(exitOf(p, true), err)
 		} else if p.Exit != nil {
-			exits[p.Key.Task], _ = describeExit("", p, true, "")
+			exits[p.Key.Task], _ = describeExit("", p, true)
 		}
 	}
 	return exits, nil

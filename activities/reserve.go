@@ -214,9 +214,8 @@ func (r *reservations) newPlan(run runkey.Run, in hostapi.ReserveInput, before *
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses
 		p.Stuck = before.stillStuck()
-		p.Firsts, p.Calls = maps.Clone(before.Firsts), slices.Clone(before.Calls)
+		p.Firsts = maps.Clone(before.Firsts)
 		maps.DeleteFunc(p.Firsts, func(generation, _ int) bool { return generation < oldest })
-		p.Calls = slices.DeleteFunc(p.Calls, func(c taskservices.EndedCall) bool { return c.Generation > 0 && c.Generation < oldest })
 	}
 	if in.First > 0 {
 		if p.Firsts == nil {

@@ -210,7 +210,7 @@ func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err er
 	}
 	processes = reply.Processes
 	if len(processes) == 0 && l.resumed {
-		l.services.Lost(l.plan.forServices(), l.key)
+		l.services.Lost(l.key)
 		return nil, false, lostError("the record of its process is missing")
 	}
 	next := 0
@@ -408,12 +408,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	l.ended = true
 	last := processes[len(processes)-1]
-	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
-	calls, err := l.services.ProcessEnded(processes, completed)
-	if err != nil {
-		return spec.Exit{}, err
-	}
-	l.plan.Calls = calls
+	l.services.Brokers().ProcessEnded(l.key)
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
 		return l.conclude(processes, nil), nil
 	}

@@ -106,7 +106,7 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, 2, stop.Signal)
 	assert.Equal(t, supervisor.ReasonSilence, stop.Reason)
 	assert.Equal(t, "silent for 1m: no output, no progress and no processor time", stop.Detail)
-	exit := exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: stop.Reason, Detail: stop.Detail}}, false, "")
+	exit := exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: stop.Reason, Detail: stop.Detail}}, false)
 	assert.Equal(t, spec.CauseSilence, exit.Cause, "whatever its exit code")
 	assert.True(t, exit.Cause.ByItself(), "a failure")
 

@@ -131,7 +131,7 @@ func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 		assert.Equal(t, grace, s.requests[0].Grace)
 		report(t, p)
 		p.Exit = &supervisor.Exit{Code: 1, Reason: supervisor.ReasonCollateral}
-		exit, _ := describeExit(l.Name, p, l.Owned, "")
+		exit, _ := describeExit(l.Name, p, l.Owned)
 		assert.Equal(t, spec.CauseCollateral, exit.Cause)
 		assert.False(t, exit.Reported)
 	})
@@ -144,7 +144,7 @@ func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 		assert.True(t, s.requests[0].Failed)
 		assert.Zero(t, s.requests[0].Grace, "all of it has been waited for")
 		p.Exit = &supervisor.Exit{Code: -15, Reason: supervisor.ReasonCollateral, Failed: true}
-		exit, _ := describeExit(l.Name, p, l.Owned, "")
+		exit, _ := describeExit(l.Name, p, l.Owned)
 		assert.Equal(t, spec.CauseCollateral, exit.Cause)
 		assert.True(t, exit.Reported)
 		assert.Equal(t, "KeyError: 'lr'", exit.Message)

@@ -47,7 +47,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 			c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, serviceerror.NewNotFound("no queue"))
 			q := must.Get(starter.Get(c, "iris-1", "").Calls(t.Context()))(t)
 			_, err := q.Sync(t.Context(), closure.SyncRequest{Client: "c"})
-			require.ErrorIs(t, err, closurequeue.ErrRunEnded)
+			assert.ErrorIs(t, err, closurequeue.ErrRunEnded)
 			test.want.Run = spec.RunRef{WorkflowID: "iris-1", RunID: "first"}
 			assert.Equal(t, test.want, in)
 		})

@@ -17,9 +17,6 @@ func TestExit_MPR16_MPR17_SEED21(t *testing.T) {
 	// A signal is an error, and named.
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 139 (SIGSEGV)", ofFailure(spec.Failure{Task: "worker-0", Exit: origin(-11)}))
 	assert.Equal(t, "Subprocess chief-0 exited with exit code 163 (signal 35)", ofFailure(spec.Failure{Task: "chief-0", Exit: origin(-35)}))
-	called := origin(0)
-	called.Call = "closure 7 of train"
-	assert.Equal(t, "Subprocess worker-0 exited with exit code 0 in the middle of a call, closure 7 of train", ofFailure(spec.Failure{Task: "worker-0", Exit: called}))
 	bad := origin(0)
 	bad.Message = "result file /r is not one JSON value"
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file /r is not one JSON value", ofFailure(spec.Failure{Task: "worker-0", Exit: bad}))

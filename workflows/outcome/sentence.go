@@ -166,8 +166,6 @@ func HowEnded(f spec.Failure) string {
 		return "was killed by " + signalOf(e)
 	case e.BadResult():
 		return "exited with exit code 0 but left a bad result"
-	case e.EndedInCall():
-		return "exited with exit code 0 " + e.InCallText()
 	}
 	return fmt.Sprintf("exited with exit code %d", f.ExitCode)
 }
@@ -207,8 +205,6 @@ func exitText(e spec.Exit) string {
 		return signalOf(e)
 	case e.BadResult():
 		return "bad result"
-	case e.EndedInCall():
-		return "exit code 0 in a call"
 	default:
 		return fmt.Sprintf("exit code %d", e.ExitCode)
 	}

@@ -264,11 +264,6 @@ func TestOtherTexts(t *testing.T) {
 	assert.Equal(t, "worker-1 is running; `clusterrun restart` restarts it", TaskRunningText("worker-1"))
 }
 
-func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {
-	e := Exit{Cause: CauseOrigin, Call: "closure 7 of train", Message: "last words"}
-	assert.False(t, e.BadResult())
-}
-
 func TestVisible(t *testing.T) {
 	assert.Equal(t, "a\n\tb ü", EscapeControl("a\n\tb ü"))
 	assert.Equal(t, `\x1b[31mred\a\r\u202e\u0085`, EscapeControl("\x1b[31mred\a\r\u202e\u0085"))

@@ -115,10 +115,6 @@ type Exit struct {
 	ValueFile string `json:"value_file,omitempty"`
 	// LogDir is the process's directory on its host.
 	LogDir string `json:"log_dir,omitempty"`
-	// Call is the closure that the process was calling when it exited with 0, such as "closure
-	// 17 of train", or [UnknownCall]. The process then counts as failed, since the value is
-	// lost.
-	Call string `json:"call,omitempty"`
 	// DroppedBytes is the number of output bytes that were dropped (see logs.on_full), or could
 	// not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`

@@ -20,22 +20,7 @@ func TwoChiefsText(chiefs int) string {
 // BadResult reports whether the process succeeded but left an invalid result, for example one
 // that is not JSON, as described in its message.
 func (e Exit) BadResult() bool {
-	return e.Cause == CauseOrigin && e.ExitCode == 0 && !e.EndedInCall()
-}
-
-// EndedInCall reports whether the process exited with code 0 during a closure call.
-func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 && e.Call != "" }
-
-// UnknownCall means that a process that served closures exited with 0 while its host worker was
-// down, possibly during a call.
-const UnknownCall = "unknown"
-
-// InCallText returns a phrase for the call during which the process exited with 0.
-func (e Exit) InCallText() string {
-	if e.Call == UnknownCall {
-		return "while it was serving calls and its host worker was down"
-	}
-	return "in the middle of a call, " + e.Call
+	return e.Cause == CauseOrigin && e.ExitCode == 0
 }
 
 // OOMText describes what the kernel killed to free memory while the process ran.

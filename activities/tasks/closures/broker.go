@@ -18,8 +18,6 @@ type Config struct {
 	Log *zap.Logger
 	// Queue is the host worker's task queue.
 	Queue string
-	// Life identifies the broker among its successors.
-	Life string
 	// Restart stops a task's process that does not return from a call although the broker has
 	// cancelled it. [Broker.ProcessEnded] must follow; until then, Restart is repeated. Restart
 	// may block.
@@ -27,8 +25,6 @@ type Config struct {
 	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It is
 	// retried after an error.
 	Report func(ctx context.Context, serving []closure.ServingTask) error
-	// Left, if not nil, is called when the last process of a serving task has left in order.
-	Left func(task string)
 	// Ended, if not nil, is called with each closure's outcome. It must not block.
 	Ended func(closure.OutcomeKind)
 }
@@ -50,9 +46,6 @@ type Broker struct {
 	processes map[processKey]*process
 	// gone holds exited processes.
 	gone map[processKey]bool
-	// endedIn is the call during which a task's last serving process exited, until another process
-	// serves or the last one leaves in order.
-	endedIn map[string]string
 	// taken counts the batches from the shared queue that this host holds or is about to get.
 	// changed is closed when that may change.
 	taken   int
@@ -88,7 +81,7 @@ func NewBroker(c Config) *Broker {
 	b := &Broker{
 		Config: c, started: time.Now(), ctx: ctx, end: end,
 		calls: map[uint64]*call{}, resources: map[uint64]closure.Resource{}, released: map[uint64]bool{},
-		processes: map[processKey]*process{}, gone: map[processKey]bool{}, endedIn: map[string]string{},
+		processes: map[processKey]*process{}, gone: map[processKey]bool{},
 		changed: make(chan struct{}), due: make(chan struct{}, 1),
 	}
 	b.reports.Go(b.sendReports)

@@ -2,7 +2,6 @@ package closures
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -38,13 +37,10 @@ func (p *process) serves() bool { return p.slots > 0 }
 // Next answers a task's process; see [taskapi.Broker].
 func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 	b.mu.Lock()
-	answer, left, err := b.receive(ctx, processKey{task, in.Process}, in)
+	answer, err := b.receive(ctx, processKey{task, in.Process}, in)
 	b.mu.Unlock()
 	if err != nil {
 		return wire.ClosuresAnswer{}, err
-	}
-	if left && b.Left != nil {
-		b.Left(task)
 	}
 	patience := time.NewTimer(time.Duration(in.Wait * float64(time.Second)))
 	defer patience.Stop()
@@ -72,27 +68,25 @@ func (p *process) unask() {
 	}
 }
 
-// receive handles a request, which contains the process's state. left reports whether the task's
-// last process has left. b.mu must be held.
-func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRequest) (answer chan wire.ClosuresAnswer, left bool, err error) {
+// receive handles a request, which contains the process's state. b.mu must be held.
+func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRequest) (answer chan wire.ClosuresAnswer, err error) {
 	switch {
 	case b.isClosed():
-		return nil, false, taskapi.ErrClosuresAway
+		return nil, taskapi.ErrClosuresAway
 	case b.gone[key]:
-		return nil, false, taskapi.ErrProcessEnded
+		return nil, taskapi.ErrProcessEnded
 	}
 	p := b.processes[key]
 	if p == nil {
 		p = &process{processKey: key, has: map[uint64]*call{}}
 		b.processes[key] = p
-		delete(b.endedIn, p.task)
 		b.watch(p, taskapi.ProcessOf(ctx))
 		b.adopt(p, in)
 	}
 	answer = make(chan wire.ClosuresAnswer, 1)
 	if in.Seq < p.seq {
 		answer <- wire.ClosuresAnswer{}
-		return answer, false, nil
+		return answer, nil
 	}
 	p.unask() // the process no longer waits for it
 	for _, o := range in.Done {
@@ -111,13 +105,12 @@ func (b *Broker) receive(ctx context.Context, key processKey, in wire.ClosuresRe
 	}
 	if in.Slots <= 0 && len(p.has) == 0 {
 		b.forget(p)
-		delete(b.endedIn, p.task)
 		answer <- wire.ClosuresAnswer{}
-		return answer, !b.hasTask(p.task), nil
+		return answer, nil
 	}
 	p.seq, p.free, p.ending, p.resources, p.request = in.Seq, in.Free, in.Ending, in.Resources, answer
 	b.dispatch()
-	return answer, false, nil
+	return answer, nil
 }
 
 // adopt takes over a process's closures from an earlier broker.
@@ -159,16 +152,6 @@ func (b *Broker) IsIdle(task string) bool {
 	return idle
 }
 
-// hasTask reports whether a process of the task serves or holds closures.
-func (b *Broker) hasTask(task string) bool {
-	for key := range b.processes {
-		if key.task == task {
-			return true
-		}
-	}
-	return false
-}
-
 // forget removes a process for good.
 func (b *Broker) forget(p *process) {
 	b.gone[p.processKey] = true
@@ -187,10 +170,7 @@ func (b *Broker) serves() {
 // ProcessEnded records that a task's process, named as it serves, has exited. An empty name stands
 // for all processes of the task. It must be called before the task's next process starts. The
 // process's calls are lost.
-//
-// For all processes of a task, it returns the call during which the last serving one exited, such
-// as "closure 17 of train", or an empty string.
-func (b *Broker) ProcessEnded(task, name string) (called string) {
+func (b *Broker) ProcessEnded(task, name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if name != "" {
@@ -202,18 +182,12 @@ func (b *Broker) ProcessEnded(task, name string) (called string) {
 		}
 	}
 	b.dispatch()
-	if name == "" {
-		called = b.endedIn[task]
-		delete(b.endedIn, task)
-	}
-	return called
 }
 
 func (b *Broker) hasEnded(p *process) {
 	p.slots = 0
 	b.forget(p)
 	for _, c := range p.has {
-		b.endedIn[p.task] = c.String()
 		if c.told {
 			b.putBack(c)
 			continue
@@ -222,11 +196,4 @@ func (b *Broker) hasEnded(p *process) {
 			Kind: closure.ErrLost, Message: p.task + " has ended during the call",
 		}})
 	}
-}
-
-func (c *call) String() string {
-	if c.Function == "" {
-		return fmt.Sprintf("closure %d", c.ID)
-	}
-	return fmt.Sprintf("closure %d of %s", c.ID, c.Function)
 }

@@ -3,7 +3,6 @@ package taskservices
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"maps"
 	"slices"
 	"sync"
@@ -53,7 +52,6 @@ func (b *Brokers) ForProcess(by runkey.Task, slots int) (taskapi.Broker, error) 
 			return nil, err
 		}
 	}
-	b.noteServing(run, by.Task, s)
 	return s, nil
 }
 
@@ -96,7 +94,7 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	}
 	in, seq := b.queueInput(&run), time.Now().UnixNano() // larger than an earlier host worker's
 	s := closures.NewBroker(closures.Config{
-		Log: b.Log.With(zap.String("run", key.WorkflowID)), Queue: b.Queue, Life: rand.Text(),
+		Log: b.Log.With(zap.String("run", key.WorkflowID)), Queue: b.Queue,
 		Restart: func(task string) { b.restart(key, task) },
 		Report: func(ctx context.Context, serving []closure.ServingTask) error {
 			ctx, cancel := context.WithTimeout(ctx, tellPatience)
@@ -108,7 +106,6 @@ func (b *Brokers) open(run Run) *closures.Broker {
 			seq++
 			return q.Tell(ctx, in, closure.ServingMessage{Host: b.Host, Queue: b.Queue, Seq: seq, Serving: serving})
 		},
-		Left: func(task string) { b.noteLeft(key, task) },
 		Ended: func(kind closure.OutcomeKind) {
 			b.Metrics.Closures.WithLabelValues(string(cmp.Or(kind, closure.OutcomeValue))).Inc()
 		},
@@ -182,17 +179,14 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	}
 }
 
-// processEnded requeues the closures of a process that exited. It returns the call during which
-// the process exited, if any, and its broker's life. Both are empty if no broker on this host gave
-// it closures.
-func (b *Brokers) processEnded(run Run, task string) (call, life string) {
+// ProcessEnded requeues the closures of a task's process that exited.
+func (b *Brokers) ProcessEnded(k runkey.Task) {
 	b.mu.Lock()
-	s := b.all[run.Key]
+	s := b.all[k.Run]
 	b.mu.Unlock()
 	if s != nil {
-		return s.ProcessEnded(task, ""), s.Life
+		s.ProcessEnded(k.Task, "")
 	}
-	return "", ""
 }
 
 // queueInput returns the input of a run's closure queue.

@@ -107,20 +107,6 @@ func (s *Services) next(ctx context.Context, task string, in wire.ClosuresReques
 	return err
 }
 
-// The plan names the tasks that serve.
-func TestWhoServesIsNoted(t *testing.T) {
-	plans := plansOf(&spec.RunSpec{})
-	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
-	require.NoError(t, s.next(t.Context(), "worker-0", asks("a", 1)))
-	require.NoError(t, s.next(t.Context(), "worker-1", asks("b", 1)))
-	life := s.brokers.Serving(servedRun).Life
-	assert.Equal(t, map[string]string{"worker-0": life, "worker-1": life}, must.Get(plans.Run(servedRun))(t).Serving)
-	in := asks("b", 0)
-	in.Seq = 2
-	require.NoError(t, s.next(t.Context(), "worker-1", in))
-	assert.Equal(t, map[string]string{"worker-0": life}, must.Get(plans.Run(servedRun))(t).Serving)
-}
-
 // queuesAt returns a server's queues.
 func queuesAt(s client.Client) func(spec.RunRef) (*closurequeue.Client, error) {
 	return func(run spec.RunRef) (*closurequeue.Client, error) { return closurequeue.NewClient(s, run), nil }

@@ -33,12 +33,6 @@ type Notes struct {
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 	// Served reports whether the run's closure queue was opened, as far as this host was told.
 	Served bool `json:"served,omitempty"`
-	// Calls lists the calls during which processes exited with code 0. Such processes have failed,
-	// and perhaps only an earlier host worker could detect that.
-	Calls []EndedCall `json:"calls,omitempty"`
-	// Serving maps each serving task to the life of the broker that its process last asked. A task
-	// that leaves in order is removed.
-	Serving map[string]string `json:"serving,omitempty"`
 }
 
 // here returns a run if it uses this host.

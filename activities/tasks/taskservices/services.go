@@ -157,8 +157,8 @@ func (s *Services) Restarts(k runkey.Task, how string) { s.Server.Ended(k, false
 func (s *Services) Ended(k runkey.Task, how string) { s.Server.Ended(k, true, how) }
 
 // Lost records that a task has ended and that its processes' fate is unknown.
-func (s *Services) Lost(run Run, k runkey.Task) {
-	s.brokers.processEnded(run, k.Task)
+func (s *Services) Lost(k runkey.Task) {
+	s.brokers.ProcessEnded(k)
 	s.Server.Ended(k, true, "was lost")
 }
 

@@ -37,9 +37,8 @@ def serve(slots: int = 1) -> None:
 
     Arguments and values are JSON values, and NaN, the infinities and bytes; other values are
     stored as text, with a warning. A value is limited to 256 KiB. An exception is the call's
-    error. SystemExit exits the process, and the call is lost; it is repeated elsewhere. A
-    process that exits during a call has failed, with any exit code, so its task is restarted if
-    the run restarts tasks.
+    error. SystemExit exits the process, and the call is lost; it is repeated elsewhere. The
+    exit code is then never 0, so the task is restarted if the run restarts tasks.
 
     With one slot, functions are called one after another in the thread that calls serve; with
     more, up to slots functions are called concurrently in separate threads. Meanwhile another
@@ -223,7 +222,9 @@ class Server:
             value = self.value(call)
             self.check_fork(call)
             return value_outcome(call.function, value)
-        except (SystemExit, KeyboardInterrupt):
+        except SystemExit as e:
+            raise SystemExit(e.code or 1)  # even with 0 it has not completed
+        except KeyboardInterrupt:
             raise
         except BaseException as e:
             self.check_fork(call)
