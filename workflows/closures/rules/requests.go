@@ -64,6 +64,13 @@ func (q *Queue) advance() {
 	}
 	for q.settleDrain() {
 	}
+	// A client that does not know of an error yet would not have scheduled these.
+	for _, c := range q.calls {
+		raised := slices.ContainsFunc(c.client.Outcomes, func(o closure.Outcome) bool { return o.Kind == closure.OutcomeRaised })
+		if c.Client == q.Drain || raised {
+			q.take(c, func(it *Item) { q.finish(it, closure.Outcome{Kind: closure.OutcomeCancelled}) })
+		}
+	}
 	if q.Drain == "" {
 		q.admit()
 	}
@@ -83,11 +90,6 @@ func (q *Queue) settleDrain() bool {
 		q.cancelWaiting()
 		for _, b := range q.Batches {
 			q.cancel(b)
-		}
-	}
-	for _, c := range q.calls {
-		if c.Client == q.Drain {
-			q.take(c, func(it *Item) { q.finish(it, closure.Outcome{Kind: closure.OutcomeCancelled}) })
 		}
 	}
 	if slices.ContainsFunc(q.Batches, func(b *Batch) bool { return !b.ofPool() }) {
