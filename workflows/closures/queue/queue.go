@@ -1,17 +1,12 @@
 package queue
 
 import (
-	"fmt"
-	"strings"
-
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
-	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // Workflow is a run's queue, of type [closure.QueueType]; its ID is [closure.QueueID]. packed is
@@ -19,10 +14,6 @@ import (
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
 	q := &queue{in: in, cancels: map[int]workflow.CancelFunc{}}
 	if packed == nil {
-		if in.QueueSize < 0 {
-			workflow.GetLogger(ctx).Warn("the call queue is limited only in bytes, so schedule hardly ever waits",
-				"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
-		}
 		q.machine = rules.New(rules.ConfigOf(in))
 	} else {
 		state, err := unpack(packed)
@@ -62,7 +53,6 @@ func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	}
 	for {
 		q.carryOut(free)
-		q.describe(free)
 		if q.machine.Ended() {
 			if err := yield(free); err != nil {
 				return nil, err
@@ -113,37 +103,6 @@ func (q *queue) carryOut(ctx workflow.Context) {
 			cancel()
 		}
 	}
-}
-
-const (
-	// maxRows limits the tasks that the Web UI shows, and maxText the bytes of each string that a
-	// user wrote.
-	maxRows = 64
-	maxText = 4000
-)
-
-// describe sets the workflow details that the Web UI shows.
-func (q *queue) describe(ctx workflow.Context) {
-	s := q.machine.Status()
-	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**", s.State)
-	c := s.Counts
-	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d running · %d succeeded · %d failed · %d cancelled\n\n",
-		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)
-	if s.Error != nil {
-		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxText))
-	}
-	b.WriteString("| task | host | slots |\n|---|---|---|\n")
-	for i, w := range s.Workers {
-		if i == maxRows {
-			fmt.Fprintf(&b, "\n%d more", len(s.Workers)-i)
-			break
-		}
-		fmt.Fprintf(&b, "| %s | %s | %d |\n", markdown.Cell(w.Task), markdown.Cell(w.Host), w.Slots)
-	}
-	run := q.in.Run
-	fmt.Fprintf(&b, "\n\nClosures of run %s", markdown.Workflow(run.WorkflowID, workflow.GetInfo(ctx).Namespace, run.WorkflowID, run.RunID))
-	workflow.SetCurrentDetails(ctx, b.String())
 }
 
 func (q *queue) log(ctx workflow.Context) log.Logger { return workflow.GetLogger(ctx) }

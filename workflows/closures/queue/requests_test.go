@@ -3,20 +3,17 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -200,65 +197,3 @@ func TestAQueueContinuesAsNew(t *testing.T) {
 	q.ExecuteWorkflow(queue.Workflow, in, packed[:10])
 	assert.ErrorContains(t, q.GetWorkflowError(), "the queue cannot be read")
 }
-
-// Users' strings are shown unchanged, and never as Markdown.
-func TestDetailsFenceWhatUsersSay(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	w := suite.NewTestWorkflowEnvironment()
-	w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
-		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
-	w.RegisterDelayedCallback(func() {
-		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Host: "<b>__full__", Queue: "q", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1}}})
-	}, time.Second)
-	w.RegisterDelayedCallback(func() {
-		v := must.Get(w.QueryWorkflow("__temporal_workflow_metadata"))(t)
-		var m sdkpb.WorkflowMetadata
-		require.NoError(t, v.Get(&m))
-		assert.Contains(t, m.GetCurrentDetails(), "| `<b>__full__` |")
-		assert.Contains(t, m.GetCurrentDetails(), "Closures of run [iris](/namespaces/default-test-namespace/workflows/iris/1-2)")
-		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
-	}, 2*time.Second)
-	w.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil)
-	require.NoError(t, w.GetWorkflowError())
-}
-
-// queueOf runs the queue for a run that finishes after a second.
-func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
-	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(warns(func(text string) { warnings = append(warnings, text) }))
-	w := suite.NewTestWorkflowEnvironment()
-	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
-	w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
-		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
-	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
-	w.RegisterDelayedCallback(func() { w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"}) }, time.Second)
-	w.ExecuteWorkflow(closure.QueueType, in, nil)
-	assert.NoError(t, w.GetWorkflowError())
-	return warnings
-}
-
-// A queue without a limit logs a warning.
-func TestAQueueWithoutALimitWarns(t *testing.T) {
-	for size, want := range map[int]int{0: 0, 2: 0, -1: 1} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			warnings := queueOf(t, closure.QueueInput{QueueSize: size})
-			n := 0
-			for _, text := range warnings {
-				if text == "the call queue is limited only in bytes, so schedule hardly ever waits" {
-					n++
-				}
-			}
-			assert.Equal(t, want, n, warnings)
-		})
-	}
-}
-
-// warns is a logger that records warnings.
-type warns func(text string)
-
-func (w warns) Debug(string, ...any)       {}
-func (w warns) Info(string, ...any)        {}
-func (w warns) Warn(text string, _ ...any) { w(text) }
-func (w warns) Error(string, ...any)       {}
