@@ -63,21 +63,9 @@ func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage
 	if f == nil {
 		return nil, s.unknown(c.Function)
 	}
-	var find func(uint64) (reflect.Value, error)
-	var has []func() // releases the resources after the call
-	if len(c.Resources) > 0 {
-		find = func(id uint64) (reflect.Value, error) {
-			value, leave, err := s.resources.get(ctx, s, id)
-			if leave != nil {
-				has = append(has, leave)
-			}
-			return value, err
-		}
-		defer func() {
-			for _, leave := range has {
-				leave()
-			}
-		}()
+	find := func(id uint64) (reflect.Value, error) { return s.resources.get(ctx, s, id) }
+	if len(c.Resources) == 0 {
+		find = nil
 	}
 	args, err := f.arguments(c.Args, c.Kwargs, find)
 	if err != nil {

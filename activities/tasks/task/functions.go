@@ -147,7 +147,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 		}
 		v := reflect.New(want)
 		if err := json.Unmarshal(b, v.Interface()); err != nil {
-			return nil, &argumentError{fmt.Sprintf("%s: argument %d must be %s, not %s", f.name, i+1, inWords(want), shorten.Text(string(b), maxQuoted)) + whichPart(err)}
+			return nil, &argumentError{fmt.Sprintf("%s: argument %d is %s: %v", f.name, i+1, shorten.Text(string(b), maxQuoted), err)}
 		}
 		out[i] = v.Elem()
 	}
@@ -191,34 +191,3 @@ func resourceIn(b json.RawMessage) uint64 {
 
 // maxQuoted limits the part of a JSON string that an error quotes, in bytes.
 const maxQuoted = 60
-
-// inWords returns the JSON name for a type's values, because a closure's author need not know the
-// function's language.
-func inWords(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return inWords(t.Elem())
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return fmt.Sprintf("a whole number (%s)", t.Kind())
-	case reflect.Float32, reflect.Float64:
-		return fmt.Sprintf("a number (%s)", t.Kind())
-	case reflect.String:
-		return "a text"
-	case reflect.Slice, reflect.Array:
-		return "a list of the right kind"
-	case reflect.Map, reflect.Struct:
-		return "an object of the right kind"
-	}
-	return "something else"
-}
-
-// whichPart returns the invalid part of a structured argument.
-func whichPart(err error) string {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return fmt.Sprintf(": its %s must be %s, not a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)
-	}
-	return ""
-}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,11 +26,6 @@ type resource struct {
 	done    chan struct{}
 	value   reflect.Value
 	err     error
-
-	// The mutex of resources guards these. uses counts the calls that use it, and its construction
-	// counts as one. If released, it is dropped after the last use.
-	uses     int
-	released bool
 }
 
 // inputError reports that a resource could not be built.
@@ -57,16 +50,12 @@ func (r *resources) learn(list []closure.Resource) {
 	}
 }
 
-// release drops resources that are no longer needed. A call keeps those it uses.
+// release drops resources that are no longer needed.
 func (r *resources) release(ids []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		if one := r.all[id]; one != nil {
-			delete(r.all, id)
-			one.released = true
-			r.dropUnused(one)
-		}
+		delete(r.all, id)
 	}
 }
 
@@ -77,93 +66,49 @@ func (r *resources) known() []uint64 {
 	return slices.Collect(maps.Keys(r.all))
 }
 
-// leave ends a use by a call or by the construction. mu must be held, also for dropUnused.
-func (r *resources) leave(one *resource) {
-	one.uses--
-	r.dropUnused(one)
-}
-
-// dropUnused closes the value, if it can be closed and is no longer used.
-func (r *resources) dropUnused(one *resource) {
-	if !one.released || one.uses > 0 || !one.value.IsValid() {
-		return
-	}
-	value := one.value
-	one.value = reflect.Value{}
-	// The interface may hold nil, which cannot be closed.
-	if c, ok := value.Interface().(io.Closer); ok {
-		go closeResource(one.ID, one.Function, c)
-	}
-}
-
-func closeResource(id uint64, function string, c io.Closer) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Warn("closing a per-worker resource panicked", "resource", id, "function", function, "panic", p)
-		}
-	}()
-	if err := c.Close(); err != nil {
-		slog.Warn("a per-worker resource was not closed", "resource", id, "function", function, "error", err)
-	}
-}
-
 // get returns a resource's value, which is built at its first use. A resource that could not be
 // built stays failed for this process's lifetime, unless the reason was a task that does not
-// answer; then the next call rebuilds it. The caller must call leave after its call.
-func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflect.Value, leave func(), err error) {
+// answer; then the next call rebuilds it.
+func (r *resources) get(ctx context.Context, s *server, id uint64) (reflect.Value, error) {
 	r.mu.Lock()
 	one := r.all[id]
 	if one == nil {
 		r.mu.Unlock()
-		return value, nil, &inputError{fmt.Errorf("the host has not defined the resource %d, or it is no longer needed", id)}
+		return reflect.Value{}, &inputError{fmt.Errorf("the host has not defined the resource %d, or it is no longer needed", id)}
 	}
-	one.uses++
 	if !one.started {
 		one.started = true
-		one.uses++
 		// The first call to need it may be cancelled, but others also need it.
 		go r.build(s, one)
 	}
 	r.mu.Unlock()
-	leave = func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.leave(one)
-	}
 	select {
 	case <-one.done:
-		return one.value, leave, one.err
+		return one.value, one.err
 	case <-ctx.Done():
-		return value, leave, context.Cause(ctx)
+		return reflect.Value{}, context.Cause(ctx)
 	}
 }
 
 func (r *resources) build(s *server, one *resource) {
-	finished := false
-	var value reflect.Value
-	var err error
+	err := errEndedItsGoroutine // if the function does not return
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		var unavailable *UnavailableError
 		switch {
-		case !finished:
-			one.err = &inputError{errEndedItsGoroutine}
 		case err == nil:
-			one.value = value
 		case errors.As(err, &unavailable), s.ctx.Err() != nil:
 			one.err = err
-			if !one.released {
+			if r.all[one.ID] == one {
 				r.all[one.ID] = &resource{Resource: one.Resource, done: make(chan struct{})}
 			}
 		default:
 			one.err = &inputError{err}
 		}
 		close(one.done)
-		r.leave(one)
 	}()
-	value, err = s.build(one)
-	finished = true
+	one.value, err = s.build(one)
 }
 
 func (s *server) build(one *resource) (reflect.Value, error) {

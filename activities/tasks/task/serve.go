@@ -33,8 +33,7 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // that the function has started is killed with the call only if it was started by
 // [os/exec.CommandContext].
 //
-// A per-worker resource's value is kept until its coordinator no longer needs it and no call uses
-// it. Then it is closed if it is an [io.Closer].
+// A per-worker resource's value is kept until its coordinator no longer needs it.
 //
 // When ctx is done, Serve waits for the functions being called, and returns the cause. Their
 // results count, except for errors. Functions with errors are called elsewhere.
@@ -54,12 +53,6 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 		return fmt.Errorf("slots is %d; want 1 to %d", s.slots, wire.MaxSlots)
 	case len(functions.names()) == 0:
 		return errors.New("no function is registered, so nothing can be served")
-	}
-	switch stop, err := t.stagger(ctx); {
-	case err != nil:
-		return err
-	case stop:
-		return nil
 	}
 	s.ctx, s.stop = context.WithCancel(ctx)
 	err := s.serve()
