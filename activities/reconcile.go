@@ -212,7 +212,7 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	}
 	if kept, err := r.keepStuck(p.Run); kept || err != nil {
 		if kept && !p.Released {
-			r.services.EndAbandoned(ctx, p.forServices())
+			r.services.ReleaseClosures(p.Run)
 		}
 		return err
 	}
@@ -221,7 +221,7 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	}
 	r.witnesses.Forget(p.Run)
 	if !p.Released {
-		r.services.EndAbandoned(ctx, p.forServices())
+		r.services.ReleaseClosures(p.Run)
 	}
 	return nil
 }

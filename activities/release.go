@@ -93,7 +93,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		}
 		// The plan must already record the release, because this ends the queue's leases, which are
 		// retried immediately.
-		h.services.ReleaseClosures(p.forServices())
+		h.services.ReleaseClosures(p.Run)
 	}
 	return out, nil
 }

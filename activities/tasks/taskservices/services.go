@@ -177,8 +177,8 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 
 // ReleaseClosures stops serving a run's closures, without notifying the queue. The run must be
 // released already, or a retried lease would recreate a broker.
-func (s *Services) ReleaseClosures(run Run) {
-	s.brokers.end(run.Key)
+func (s *Services) ReleaseClosures(run runkey.Run) {
+	s.brokers.end(run)
 }
 
 // NoteQueue records a run's closure queue, which is closed with the run. A program elsewhere may
@@ -187,32 +187,6 @@ func (s *Services) NoteQueue(key runkey.Run) {
 	if run, ok := s.here(key); ok {
 		s.noteQueue(&run)
 	}
-}
-
-// EndAbandoned stops serving and closes the queue of a run that will no longer be released, unless
-// the run continues elsewhere: a run that continues as new leaves closed executions behind. If
-// that fails, the queue's own check closes it later.
-func (s *Services) EndAbandoned(ctx context.Context, run Run) {
-	if _, ok := s.here(run.Key); ok || s.Queues == nil {
-		return
-	}
-	s.ReleaseClosures(run)
-	if err := s.endQueue(ctx, run); err != nil {
-		s.Log.Debug("the call queue of an abandoned run was not ended; it ends by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
-	}
-}
-
-// endQueue closes a run's queue if the run has ended.
-func (s *Services) endQueue(ctx context.Context, run Run) error {
-	q, err := s.Queues(run.ofQueue())
-	if err != nil {
-		return err
-	}
-	over, err := q.Over(ctx)
-	if err != nil || over == "" {
-		return err
-	}
-	return q.End(ctx, over)
 }
 
 var errReleased = errors.New("the run is released on this host")
