@@ -17,8 +17,6 @@ const (
 	// returnsWithin limits the time an earlier broker's processes take to report their calls. They
 	// ask five times a second.
 	returnsWithin = 2 * time.Second
-	// keptFor limits the age of outcomes that no batch waits for.
-	keptFor = time.Minute
 )
 
 // batch is a batch that waits for its closures.
@@ -44,7 +42,6 @@ func (b *Broker) Run(ctx context.Context, in closure.Batch, own bool) (closure.B
 	if b.isClosed() {
 		return closure.BatchResult{}, ErrClosed
 	}
-	b.forgetOld()
 	for _, r := range in.Resources {
 		b.resources[r.ID] = r
 	}
@@ -168,7 +165,7 @@ func (b *Broker) collect(bt *batch) closure.BatchResult {
 	out := closure.BatchResult{Queue: b.Queue, Took: int(time.Since(bt.taken).Milliseconds())}
 	bytes := 0
 	for _, c := range bt.calls {
-		c.batch, c.since = nil, time.Now()
+		c.batch = nil
 		if c.outcome != nil {
 			bytes += sizeOf(c.outcome)
 		}
@@ -203,21 +200,11 @@ func sizeOf(o *closure.Outcome) int {
 	return n
 }
 
-// forgetOld drops outcomes that no batch requested.
-func (b *Broker) forgetOld() {
-	for id, c := range b.calls {
-		if c.batch == nil && c.outcome != nil && time.Since(c.since) > keptFor {
-			delete(b.calls, id)
-		}
-	}
-}
-
 // finish sets a call's outcome, unless it is set.
 func (b *Broker) finish(c *call, o closure.Outcome) {
 	if c.outcome != nil {
 		return
 	}
-	c.stopTimer()
 	if b.Ended != nil {
 		b.Ended(o.Kind)
 	}
@@ -228,9 +215,9 @@ func (b *Broker) finish(c *call, o closure.Outcome) {
 		}
 	}
 	o.ID = c.ID
-	c.process, c.outcome, c.since = nil, &o, time.Now()
+	c.process, c.outcome = nil, &o
 	if c.batch != nil {
-		c.batch.progress = c.since
+		c.batch.progress = time.Now()
 		c.batch.notify()
 		return
 	}
@@ -241,7 +228,6 @@ func (b *Broker) finish(c *call, o closure.Outcome) {
 func (b *Broker) putBack(c *call) {
 	delete(c.process.has, c.ID)
 	c.process = nil
-	c.stopTimer()
 	switch {
 	case c.told:
 		b.finish(c, cancelledOutcome(""))

@@ -19,8 +19,7 @@ type Config struct {
 	// Queue is the host worker's task queue.
 	Queue string
 	// Restart stops a task's process that does not return from a call although the broker has
-	// cancelled it. [Broker.ProcessEnded] must follow; until then, Restart is repeated. Restart
-	// may block.
+	// cancelled it. [Broker.ProcessEnded] must follow. Restart may block.
 	Restart func(task string)
 	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It is
 	// retried after an error.
@@ -51,10 +50,7 @@ type Broker struct {
 	taken   int
 	changed chan struct{}
 
-	// reporting is armed while changes are collected for a report; reported is the last report.
-	reporting *time.Timer
-	reported  []closure.ServingTask
-	// due has an element while a report must be sent or resent.
+	// due contains an element while a report must be sent.
 	due     chan struct{}
 	reports sync.WaitGroup
 }
@@ -65,11 +61,8 @@ type call struct {
 	batch   *batch // waits for it; nil after it returned
 	process *process
 	told    bool // cancelled
-	timer   *time.Timer
 	// outcome is set after the call.
 	outcome *closure.Outcome
-	// since is the time of its outcome or of its last batch's return.
-	since time.Time
 }
 
 // ErrClosed is returned after the broker is closed.
@@ -94,25 +87,12 @@ func (b *Broker) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.end()
-	if b.reporting != nil {
-		b.reporting.Stop()
-	}
-	for _, c := range b.calls {
-		c.stopTimer()
-	}
 	for _, p := range b.processes {
 		p.unwatch()
 	}
 }
 
 func (b *Broker) isClosed() bool { return b.ctx.Err() != nil }
-
-func (c *call) stopTimer() {
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer = nil
-	}
-}
 
 // Reserve waits until the host can take another batch, as each may keep a slot busy. The caller
 // must call Release when the batch has returned, or did not arrive.

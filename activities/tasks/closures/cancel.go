@@ -1,7 +1,6 @@
 package closures
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -13,8 +12,6 @@ import (
 )
 
 const (
-	// restartAgain is the delay before a retry if a process does not exit.
-	restartAgain = 30 * time.Second
 	// maxKind limits an error's kind, which is a class name, and maxTask the name of the task that
 	// it blames, both in bytes.
 	maxKind = 200
@@ -33,29 +30,18 @@ func (b *Broker) cancel(c *call, grace time.Duration) {
 		b.finish(c, cancelledOutcome(""))
 		return
 	}
-	b.restartAfter(c, grace)
-}
-
-// restartAfter restarts the process of a call that has not returned after d.
-func (b *Broker) restartAfter(c *call, d time.Duration) {
 	p := c.process
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
+	time.AfterFunc(grace, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if c.timer != t || c.process != p || b.isClosed() {
+		if c.process != p || p.restarted || b.isClosed() {
 			return
 		}
-		c.timer = nil
-		if time.Since(p.restarted) >= restartAgain {
-			p.restarted = time.Now()
-			b.Log.Warn("a process ignored the cancellation of a call; restarting it",
-				zap.String("task", p.task), zap.Uint64("closure", c.ID), zap.String("function", c.Function))
-			go b.Restart(p.task)
-		}
-		b.restartAfter(c, restartAgain)
+		p.restarted = true
+		b.Log.Warn("a process ignored the cancellation of a call; restarting it",
+			zap.String("task", p.task), zap.Uint64("closure", c.ID), zap.String("function", c.Function))
+		go b.Restart(p.task)
 	})
-	c.timer = t
 }
 
 func cancelledOutcome(traceback string) closure.Outcome {
@@ -72,17 +58,18 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 		traceback = shorten.Traceback(in.Error.Traceback, closure.MaxTraceback)
 		out.Error = &closure.Error{
 			Kind: shorten.Head(in.Error.Kind, maxKind), Message: shorten.Head(in.Error.Message, closure.MaxError),
-			Traceback: traceback, Task: shorten.Head(in.Error.Task, maxTask), Args: boundedArgs(in.Error.Args),
+			Traceback: traceback, Task: shorten.Head(in.Error.Task, maxTask),
 		}
 	}
 	switch {
 	case out.Kind == "" || out.Kind == closure.OutcomeValue:
-		value := closure.Escaped(in.Value)
-		if len(value) > closure.MaxBytes {
-			return closure.Outcome{Kind: closure.OutcomeError, Error: tooLarge(c.Function, len(value), len(value) > len(in.Value))}
+		if len(in.Value) > closure.MaxBytes {
+			return closure.Outcome{Kind: closure.OutcomeError, Error: &closure.Error{
+				Kind: closure.ErrValueTooLarge, Message: fmt.Sprintf("the value of %s has %d bytes of JSON; the limit is %d", c.Function, len(in.Value), closure.MaxBytes),
+			}}
 		}
 		// A late value still counts.
-		return closure.Outcome{Value: value}
+		return closure.Outcome{Value: in.Value}
 	case out.Kind == closure.OutcomeCancelled && c.told:
 		return cancelledOutcome(traceback)
 	case out.Kind == closure.OutcomeCancelled:
@@ -93,22 +80,4 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 		out.Error = &closure.Error{Message: "the process gave no reason"}
 	}
 	return out
-}
-
-// boundedArgs returns an exception's arguments, or nil if they are too long.
-func boundedArgs(args json.RawMessage) json.RawMessage {
-	if args = closure.Escaped(args); len(args) > closure.MaxErrorArgs || len(args) == 0 || args[0] != '[' {
-		return nil
-	}
-	return args
-}
-
-// tooLarge returns the error for a value of the given size.
-func tooLarge(function string, bytes int, escaped bool) *closure.Error {
-	of := ""
-	if escaped {
-		of = ", in which <, > and & take six each"
-	}
-	return &closure.Error{Kind: closure.ErrValueTooLarge, Message: fmt.Sprintf(
-		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, closure.MaxBytes)}
 }

@@ -25,8 +25,8 @@ type process struct {
 	resources []uint64
 	// request is the buffered channel of the waiting request; nil if none waits.
 	request chan wire.ClosuresAnswer
-	// restarted is the time of its last restart request.
-	restarted time.Time
+	// restarted reports whether a restart was requested.
+	restarted bool
 	// watched is the pidfd that reports its exit.
 	watched *os.File
 }

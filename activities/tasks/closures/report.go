@@ -11,42 +11,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// reportAgain is the time between retries of a report, and reportWarnsAfter the number of
-// successive failures that log a warning. They take most of a second, which is more than a single
+// reportAgain is the time before each try of a report, which collects changes, and reportWarnsAfter
+// the number of failures that log a warning. They take half a second, which is more than a single
 // lost answer.
-var reportAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
+var reportAgain = retry.Backoff{First: 5 * time.Millisecond, Most: 2 * time.Second}
 
-const reportWarnsAfter = 5
+const reportWarnsAfter = 7
 
-// reportAfter is the time to collect changes in the serving processes.
-const reportAfter = 3 * time.Millisecond
-
-// changedTasks schedules a report of serving processes.
+// changedTasks makes sendReports send a report.
 func (b *Broker) changedTasks() {
-	if b.reporting != nil || b.isClosed() {
-		return
-	}
-	b.reporting = time.AfterFunc(reportAfter, b.report)
-}
-
-func (b *Broker) report() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.reporting = nil
-	list := b.servingTasks()
-	same := b.reported != nil && slices.Equal(list, b.reported)
-	b.reported = list
-	if same {
-		return
-	}
 	select {
 	case b.due <- struct{}{}:
-	default: // it will read this one
+	default:
 	}
 }
 
-// sendReports sends reports until the broker is closed.
+// sendReports reports which tasks serve, until the broker is closed.
 func (b *Broker) sendReports() {
+	var reported []closure.ServingTask
 	for {
 		select {
 		case <-b.due:
@@ -54,21 +36,18 @@ func (b *Broker) sendReports() {
 			return
 		}
 		again := reportAgain
-		for tries := 1; ; tries++ {
-			b.mu.Lock()
-			list := b.reported
-			b.mu.Unlock()
-			err := b.Report(b.ctx, list)
-			if err == nil {
+		for tries := 1; again.Sleep(b.ctx) == nil; tries++ {
+			list := b.servingTasks()
+			if reported != nil && slices.Equal(list, reported) {
 				break
 			}
-			level := zap.DebugLevel
-			if tries == reportWarnsAfter {
-				level = zap.WarnLevel
+			err := b.Report(b.ctx, list)
+			if err == nil {
+				reported = list
+				break
 			}
-			b.Log.Log(level, "the call queue could not be notified which tasks serve; retrying", zap.Error(err))
-			if again.Sleep(b.ctx) != nil {
-				return
+			if tries == reportWarnsAfter {
+				b.Log.Warn("the call queue could not be notified which tasks serve; retrying", zap.Error(err))
 			}
 		}
 	}
@@ -76,6 +55,8 @@ func (b *Broker) sendReports() {
 
 // servingTasks returns the serving tasks, never nil.
 func (b *Broker) servingTasks() []closure.ServingTask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	list := []closure.ServingTask{}
 	for _, p := range b.processes {
 		if p.serves() {

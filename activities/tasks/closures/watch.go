@@ -29,8 +29,7 @@ func (b *Broker) watch(p *process, pid int) {
 	}(p.watched, p.processKey)
 }
 
-// awaitReadable waits until the pidfd's process has exited. It returns false if the wait was
-// cancelled.
+// awaitReadable waits until the pidfd's process has exited. It returns false if unwatch was called.
 func awaitReadable(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Broker lets the processes of a run's tasks call closures.
@@ -112,20 +110,6 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	case !(in.Wait >= 0 && in.Wait <= closure.MaxWait):
 		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, closure.MaxWait))
 	}
-	lists := []struct {
-		name string
-		size int
-	}{{"held", len(in.Held)}, {"ending", len(in.Ending)}, {"done", len(in.Done)}}
-	for _, list := range lists {
-		if list.size > closure.MaxListed {
-			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, closure.MaxListed))
-		}
-	}
-	for i := range in.Done {
-		if field, problem := checkOutcome(&in.Done[i]); problem != "" {
-			return invalid(fmt.Sprintf("done[%d].%s", i, field), problem)
-		}
-	}
 	return nil
 }
 
@@ -138,28 +122,4 @@ func checkRandomName(field, name string) *wire.Problem {
 		return invalid(field, fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
 	}
 	return nil
-}
-
-// checkOutcome returns an outcome's invalid field, and the problem. Both are empty if it is valid.
-func checkOutcome(o *closure.Outcome) (field, problem string) {
-	if o.ID == 0 {
-		return "id", "missing; give the ID of the closure"
-	}
-	switch {
-	case o.Kind == "" || o.Kind == closure.OutcomeValue:
-		if o.Error != nil {
-			return "error", "a value has none; want the kind " + orKinds()
-		}
-	case !slices.Contains(wire.KindsOfErrors, o.Kind):
-		return "kind", fmt.Sprintf("unknown kind %q; want %s, %s", cutName(string(o.Kind)), closure.OutcomeValue, orKinds())
-	case o.Value != nil:
-		return "value", "only the kind " + string(closure.OutcomeValue) + " has one"
-	}
-	return "", ""
-}
-
-// orKinds lists the kinds of outcomes that contain an error.
-func orKinds() string {
-	names := list.Of(wire.KindsOfErrors, func(kind closure.OutcomeKind) string { return string(kind) })
-	return strings.Join(names, ", ")
 }

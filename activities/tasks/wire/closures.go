@@ -20,10 +20,6 @@ const (
 	MaxSlots = 1024
 )
 
-// KindsOfErrors are the kinds of call outcomes that contain an error. The remaining kind is
-// [closure.OutcomeValue].
-var KindsOfErrors = []closure.OutcomeKind{closure.OutcomeError, closure.OutcomeInput, closure.OutcomeCancelled, closure.OutcomeUnavailable}
-
 // Codes of problems with closures.
 const (
 	// CodeClosuresAway means that the host worker is restarting; retry.
@@ -50,7 +46,7 @@ type ClosuresRequest struct {
 	Ending []uint64 `json:"ending,omitempty"`
 	// Resources lists known resources.
 	Resources []uint64 `json:"resources,omitempty"`
-	// Done lists closure outcomes: values, or [KindsOfErrors]. The answer acknowledges them.
+	// Done lists closure outcomes: the first four kinds, or unavailable. The answer acknowledges them.
 	Done []closure.Outcome `json:"done,omitempty"`
 	// Wait is the maximum time to wait for a non-empty answer, in seconds.
 	Wait float64 `json:"wait,omitempty"`

@@ -38,8 +38,6 @@ const (
 	MaxBatchBytes = 512 << 10
 	// MaxBatch limits the number of closures in a batch.
 	MaxBatch = 1000
-	// MaxListed limits a list of IDs in a request.
-	MaxListed = 4096
 	// MaxWait limits how long a process's request may wait for closures to call, in seconds.
 	MaxWait = 20
 	// MaxResources limits the per-worker resources of one closure.
@@ -50,8 +48,6 @@ const (
 	// are kept.
 	MaxError     = 8 << 10
 	MaxTraceback = 16 << 10
-	// MaxErrorArgs limits an exception's arguments, as JSON.
-	MaxErrorArgs = 1 << 10
 )
 
 // MaxResourceID is the largest number that every language represents exactly.

@@ -66,9 +66,6 @@ type Error struct {
 	// Task is the unresponsive task.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
-	// Args is the array of the exception's arguments, if short, for programs in the same language.
-	// For example, an OSError's includes its errno.
-	Args json.RawMessage `json:"args,omitempty"`
 }
 
 func (e *Error) Error() string {

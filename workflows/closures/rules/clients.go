@@ -99,7 +99,7 @@ const overhead = 96
 func sizeOf(o closure.Outcome) int {
 	n := overhead + len(o.Value) + len(o.Task)
 	if e := o.Error; e != nil {
-		n += overhead + len(e.Message) + len(e.Traceback) + len(e.Args)
+		n += overhead + len(e.Message) + len(e.Traceback)
 	}
 	return n
 }

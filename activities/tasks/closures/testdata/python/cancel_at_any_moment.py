@@ -4,4 +4,4 @@ def f(n):
     for i in range(n % 7 * 4000):
         x += i
     return n
-clusterrun.serve(
+clusterrun.serve()

@@ -18,4 +18,4 @@ def f():
     return value + [os.WEXITSTATUS(os.waitpid(pid, 0)[1])]
 @clusterrun.function
 def g(): return 1
-clusterrun.serve(
+clusterrun.serve()

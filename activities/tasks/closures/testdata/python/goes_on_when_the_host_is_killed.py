@@ -6,4 +6,4 @@ def long():
 @clusterrun.function
 def f(n):
     return n
-clusterrun.serve(2)
+clusterrun.serve()

@@ -20,4 +20,4 @@ def use(d, n=0, **more):
 @clusterrun.function
 def same(x):
     return x
-clusterrun.serve(
+clusterrun.serve()
