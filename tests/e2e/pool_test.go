@@ -265,8 +265,8 @@ func (p *pools) checkRefused(t *testing.T, said map[string]any) {
 		"initializer": "only registered functions are accepted: decorate <function unregistered",
 		"chiefs":      "cluster has 2 chiefs; there can be one",
 		"empty":       "cluster has no tasks",
-		"large":       "the arguments have 300006 bytes",
-		"odd":         "the arguments of swap are not JSON",
+		"large":       "the arguments of swap have 3000",
+		"odd":         "the arguments of swap: {1, 2} is not JSON",
 		"elsewhere":   "no function 'only_here' is registered here",
 	} {
 		assert.Contains(t, said[name].(map[string]any)["error"], want, name)

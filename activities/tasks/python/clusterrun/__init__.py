@@ -78,7 +78,7 @@ from .task import cluster, error, info, main, progress, record, restart_count, r
 
 __all__ = [
     "Barrier", "BarrierTimeoutError", "BrokenBarrierError", "CancelledError", "ClosureError", "ClusterCoordinator",
-    "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "PoolError", "RemoteValue",
+    "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "RemoteValue",
     "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled", "clear_stop",
     "cluster", "disable_stacks", "enable_stacks", "error", "function", "get_barrier", "handle_parameter_server_failure",
     "info", "loads", "main", "preempted", "progress", "record", "request_stop", "restart_count", "result", "run", "serve",
@@ -89,12 +89,11 @@ __all__ = [
 # imported at first use.
 _LATER = {
     "ClosureError": "remote", "ClusterCoordinator": "closures", "InputError": "remote", "PerWorkerValues": "remote",
-    "Pool": "pool", "PoolError": "_pooltasks", "RemoteValue": "remote", "RemoteValueStatus": "remote", "WatchDog": "watchdog",
+    "Pool": "pool", "RemoteValue": "remote", "RemoteValueStatus": "remote", "WatchDog": "watchdog",
     "cancelled": "serving", "handle_parameter_server_failure": "closures", "run": "_run", "serve": "serving",
 }
 
 if TYPE_CHECKING:
-    from ._pooltasks import PoolError
     from ._run import run
     from .closures import ClusterCoordinator, handle_parameter_server_failure
     from .pool import Pool

@@ -6,7 +6,7 @@ import os
 import select
 import socket
 import time
-from typing import Callable, Optional
+from typing import Optional
 
 from ._errors import TaskError
 from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, Answer, head, parse, request
@@ -17,12 +17,10 @@ _AWAY = (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)  #
 
 class Line:
     """A connection for one thread, which reopens it when the host worker restarts. Other threads
-    can wake that thread. tick, if given, is called before each wait, and returns the time of the
-    next call."""
+    can wake that thread."""
 
-    def __init__(self, path: str, tick: Optional[Callable[[], float]] = None) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.tick = tick
         self.connection: Optional[socket.socket] = None
         self.delay = FIRST_RETRY
         self.awake, self.waker = os.pipe()
@@ -84,14 +82,9 @@ class Line:
         poll.register(self.awake, select.POLLIN)
         if connection is not None:
             poll.register(connection, select.POLLIN)
-        while True:
-            now = time.monotonic()
-            if now >= end:
-                return False
-            left = min(end, FOREVER if self.tick is None else self.tick()) - now
-            ready = poll.poll(None if left == FOREVER else math.ceil(left * 1000))
-            if ready:
-                return any(fd != self.awake for fd, _ in ready)
+        left = end - time.monotonic()
+        ready = poll.poll(None if left == FOREVER else max(0, math.ceil(left * 1000)))
+        return any(fd != self.awake for fd, _ in ready)
 
     def hang_up(self) -> None:
         connection, self.connection = self.connection, None

@@ -142,8 +142,6 @@ class ClusterCoordinator:
         key = random.SystemRandom().randrange(1, 1 << 53)
         return what(key, ('{"id":%d,"function":%s%s}' % (key, to_json(name), raw)).encode(), self)
 
-    _create_per_worker_resources = create_per_worker_resource
-
     def create_per_worker_dataset(
         self, dataset_fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerDataset:

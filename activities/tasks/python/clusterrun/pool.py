@@ -14,8 +14,9 @@ from ._binary import find_binary
 from ._http import COORDINATOR, head, parse, request
 from ._json import loads
 from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
-from ._pooltasks import closures_of, error_of, failure_of, is_lost, tasks_of
+from ._pooltasks import closures_of, failure_of, is_lost, tasks_of
 from ._transport import in_forked_children
+from .remote import closure_error
 
 _JOIN = 60.0  # seconds for all processes to exit
 _UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died"
@@ -88,7 +89,7 @@ class Pool:
         next run starts new processes.
         """
         name = pool_function(fn)
-        closures = closures_of(self._tasks, name, () if args is None else args, {} if kwargs is None else kwargs)
+        closures = closures_of(self._tasks, name, args, kwargs)
         with self._lock:
             if self._socket is None:
                 self._start()
@@ -105,7 +106,7 @@ class Pool:
         for outcome in outcomes:
             error = failure_of(outcome)
             if error is not None:
-                raise error_of(error)
+                raise closure_error(dict(error, kind="ValueError") if error.get("kind") == "UnknownFunctionError" else error)
         return [o["value"] for o in outcomes if o.get("value") is not None]
 
     def shutdown(self) -> None:
@@ -145,7 +146,7 @@ class Pool:
         self._scheduled = self._taken = 0  # number of closures, and of received outcomes
         self._over = ""  # why no more answers come
 
-    def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
+    def _call(self, closures: List[bytes]) -> Optional[List[Dict[str, Any]]]:
         """Return closures' outcomes, or None if some will be missing."""
         if self._unread:  # the answer to an interrupted request
             news = self._answer()
@@ -155,7 +156,8 @@ class Pool:
         outcomes: Dict[int, Dict[str, Any]] = {}
         first, unsent = self._scheduled + 1, closures
         while len(outcomes) < len(closures):
-            news = self._ask({"client": "pool", "after": self._taken, "first": first, "closures": unsent, "wait": True})
+            says = json.dumps({"client": "pool", "after": self._taken, "first": first, "wait": True})
+            news = self._ask(b'%s,"closures":[%s]}' % (says[:-1].encode(), b",".join(unsent)))
             if news is None:
                 return None
             self._scheduled = news["scheduled"]
@@ -167,13 +169,13 @@ class Pool:
                     outcomes[outcome["id"]] = outcome
         return [outcomes[key] for key in sorted(outcomes)]
 
-    def _ask(self, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    def _ask(self, message: bytes) -> Optional[Dict[str, Any]]:
         """Return a request's answer, or None if none will come. Raise an exception if the queue
         refuses it."""
         assert self._socket is not None
         try:
             self._unread = True
-            self._socket.sendall(request(head("POST", COORDINATOR), json.dumps(message).encode()))
+            self._socket.sendall(request(head("POST", COORDINATOR), message))
         except OSError:
             pass  # the run has ended, and its last answer is the reason
         except BaseException:  # KeyboardInterrupt, in the middle of a request

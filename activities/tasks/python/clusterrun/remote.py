@@ -13,26 +13,16 @@ _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the fu
 
 
 class ClosureError(Exception):
-    """An error of a scheduled function. kind is the name of its type on the task. If Python has
-    that type, the error is also an instance of it, so an error of kind "ValueError" can be
-    caught as ValueError and as ClosureError. It then keeps the original args, and an OSError
-    has its errno and filename, if these are short. traceback is the original traceback, task
-    the task that called the function, and closure the closure's ID. The error can be
-    pickled."""
+    """An error of a scheduled function, or of one in a pool. kind is the name of its type on the
+    task. If Python has that type, the error is also an instance of it, so an error of kind
+    "ValueError" can be caught as ValueError and as ClosureError. traceback is the original
+    traceback, task the task that called the function, and closure the closure's ID. The error can
+    be pickled."""
 
     __module__ = "clusterrun"
 
-    def __init__(
-        self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0,
-        args: Optional[Sequence[Any]] = None,
-    ) -> None:
-        BaseException.__init__(self, *((message,) if args is None else args))  # a built-in type may require other arguments
-        if isinstance(self, OSError) and args is not None and len(args) > 1:
-            self.args = tuple(args[:2])
-            self.errno, self.strerror = self.args
-            self.filename = args[2] if len(args) > 2 else None
-            self.filename2 = args[4] if len(args) > 4 else None
-        self._built_from = args
+    def __init__(self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0) -> None:
+        BaseException.__init__(self, message)  # a built-in type may require other arguments
         self.kind = kind
         self.message = message
         self.traceback = traceback
@@ -45,12 +35,7 @@ class ClosureError(Exception):
         return "%s: %s" % (self.kind, self.message)
 
     def __reduce__(self) -> Any:
-        # The types of kinds cannot be looked up by name.
-        said = {
-            "kind": self.kind, "message": self.message, "traceback": self.traceback, "task": self.task,
-            "closure": self.closure, "args": self._built_from,
-        }
-        return closure_error, (said,)
+        return closure_error, (dict(vars(self)),)  # the types of kinds cannot be looked up by name
 
 
 class InputError(ClosureError):
@@ -84,7 +69,7 @@ def _error_type(kind: str) -> Any:
 
 def closure_error(said: Dict[str, Any]) -> ClosureError:
     kind, message = said.get("kind", ""), said.get("message", "")
-    values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0), said.get("args"))
+    values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0))
     try:
         error: ClosureError = _error_type(kind)(*values)
     except TypeError:  # an exception group

@@ -1,16 +1,15 @@
 """Serving: a process calls functions that coordinators schedule."""
 
+import json
 import os
-import sys
 import threading
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from ._errors import CancelledError, ResourceError, TaskError, UnavailableError
 from ._http import FOREVER, MAX_WAIT
 from ._interrupt import forget_interrupt, interrupt, leave_main_thread, wake_main_thread, wake_thread
 from ._json import loads
-from ._ledger import Call, Ledger
 from ._line import Line
 from ._transport import in_forked_children
 from ._values import RESOURCE, error_outcome, failure_outcome, value_outcome
@@ -20,13 +19,13 @@ from .stop import wait_for_stop
 _NEXT = "/v1/closures/next"
 _ASK_WHILE_BUSY = 0.020  # seconds before the host is asked whether calls are cancelled
 _LEAVE_PATIENCE = 2.0
-_WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after a thread's first wake-up
+_WAKE_AGAIN = 0.1  # seconds until a cancelled call is interrupted again
 
 
-def serve(slots: int = 1) -> None:
+def serve() -> None:
     """Call the functions that coordinators schedule. It returns when the run's tasks are to
-    stop together: immediately if no function is being called, otherwise when the running ones
-    have returned; they may check should_stop().
+    stop together: immediately if no function is being called, otherwise when the running one
+    has returned; it may check should_stop().
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -40,9 +39,8 @@ def serve(slots: int = 1) -> None:
     error. SystemExit exits the process, and the call is lost; it is repeated elsewhere. The
     exit code is then never 0, so the task is restarted if the run restarts tasks.
 
-    With one slot, functions are called one after another in the thread that calls serve; with
-    more, up to slots functions are called concurrently in separate threads. Meanwhile another
-    thread asks the host for more. A function that holds the interpreter in native code for long
+    Functions are called one after another in the thread that calls serve. Meanwhile another
+    thread asks the host for more. To call several concurrently, run more tasks. A function that holds the interpreter in native code for long
     therefore cannot be cancelled, and the process does not report, until it releases the
     interpreter. CancelledError is raised in a cancelled call; functions may also check
     cancelled(). If the call does not return, its process is lost: the host restarts the task.
@@ -53,23 +51,17 @@ def serve(slots: int = 1) -> None:
     """
     if not os.environ.get("CLUSTERRUN_SOCKET"):
         raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
-    if not isinstance(slots, int) or not 1 <= slots <= 1024:
-        raise ValueError("slots is %r; want 1 to 1024" % (slots,))
     if not functions:
         raise ValueError("no function is registered: decorate those to be called with @clusterrun.function")
     if not _stagger(start_delay(os.environ)):
-        Server(os.environ["CLUSTERRUN_SOCKET"], slots).serve()
+        Server(os.environ["CLUSTERRUN_SOCKET"]).serve()
 
 
 def cancelled() -> bool:
     """Return whether the running function must return because its call was cancelled; False
-    outside a call. With one slot, threads started by a function get the same answer."""
+    outside a call. Threads started by a function get the same answer."""
     server = _server
-    if server is None or server.pid != os.getpid():
-        return False
-    call = server.ledger.running.get(threading.get_ident())
-    if call is None and server.ledger.slots == 1:
-        call = next(iter(list(server.ledger.running.values())), None)
+    call = server.call if server is not None and server.pid == os.getpid() else None
     return call is not None and call.told
 
 
@@ -100,12 +92,26 @@ def start_delay(environ: Mapping[str, str]) -> float:
     return min(delay, values[1]) if values[1] else delay
 
 
+class Call:
+    """A closure that this process holds."""
+
+    def __init__(self, raw: Dict[str, Any]) -> None:
+        self.id: int = raw["id"]
+        self.function: str = raw["function"]
+        self.args: List[Any] = raw.get("args") or []
+        self.kwargs: Dict[str, Any] = raw.get("kwargs") or {}
+        self.resources: bool = bool(raw.get("resources"))
+        self.begun = False
+        self.told = False  # it must end
+        self.inside = False  # the code that catches CancelledError
+        self.interrupted = False  # CancelledError was sent
+
+
 class Resource:
     """A resource that is built once in this process, at its first use."""
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.raw = raw
-        self.lock = threading.Lock()
         self.built = False
         self.value: Any = None
         self.error: Optional[BaseException] = None
@@ -115,18 +121,24 @@ _server: Optional["Server"] = None
 
 
 class Server:
-    """A process that serves. One thread communicates with the host; the rest call functions."""
+    """A process that serves. One thread communicates with the host; serve's thread calls
+    functions. Each request contains the process's whole state, and only the answer to the newest
+    one counts."""
 
-    def __init__(self, path: str, slots: int) -> None:
-        self.ledger = Ledger(os.urandom(16).hex(), slots, Resource)
-        self.pid = os.getpid()
-        self.lock = threading.Lock()  # guards the ledger
-        self.change = threading.Condition(self.lock)  # signals changes of queue, stopping and over to callers
-        self.finished = threading.Condition(self.lock)  # signals changes of workers and over to others
-        self.workers = 0  # threads that call, if serve's own thread does not
+    def __init__(self, path: str) -> None:
+        self.name = os.urandom(16).hex()
+        self.pid, self.thread = os.getpid(), threading.get_ident()
+        self.lock = threading.Lock()  # guards the state
+        self.change = threading.Condition(self.lock)
+        self.call: Optional[Call] = None
+        self.outcome = b""  # the host may lack it
+        self.seq = 0
+        self.stopping = False  # no more calls start
+        self.resources: Dict[int, Resource] = {}
+        self.dropped: List[Resource] = []  # resources that are no longer needed
         self.over = False
         self.failure: Optional[BaseException] = None
-        self.line = Line(path, self.wake_again)
+        self.line = Line(path)
 
     # -- calling functions
 
@@ -137,15 +149,7 @@ class Server:
         host = threading.Thread(target=self.ask, name="clusterrun-closures", daemon=True)
         host.start()
         try:
-            if self.ledger.slots == 1:
-                self.work()
-            else:
-                self.workers = self.ledger.slots
-                for i in range(self.ledger.slots):
-                    threading.Thread(target=self.guard, name="clusterrun-call-%d" % i, daemon=True).start()
-                with self.lock:
-                    while self.workers and not self.over:
-                        self.finished.wait()
+            self.work()
         finally:
             if self.pid == os.getpid():
                 self.end(None)
@@ -158,43 +162,33 @@ class Server:
     def end(self, failure: Optional[BaseException]) -> None:
         with self.lock:
             self.over = True
-            self.ledger.stop()
             self.failure = self.failure or failure
-            self.change.notify_all()
-            self.finished.notify_all()
+            self.stop()
             self.line.wake()
 
-    def guard(self) -> None:
-        """Run work in a new thread. Its failure stops the whole service."""
-        try:
-            self.work()
-        except BaseException as e:
-            if self.pid != os.getpid():  # none of this exists in a forked child
-                sys.stderr.write("%s\n" % e)
-                sys.stderr.flush()
-                os._exit(1)
-            self.end(e)
-        with self.lock:
-            self.workers -= 1
-            self.finished.notify_all()
+    def stop(self) -> None:
+        """Start no more calls. The next request omits the one that waits."""
+        self.stopping = True
+        if self.call is not None and not self.call.begun:
+            self.call = None
+        self.change.notify_all()
 
     def work(self) -> None:
         while True:
             with self.lock:
-                ledger = self.ledger
-                while not ledger.queue and not ledger.dropped and not ledger.stopping:
+                while self.call is None and not self.dropped and not self.stopping:
                     self.change.wait()
-                if ledger.stopping:
+                # Code that runs when resources are dropped, such as a generator's finally, belongs
+                # to the program: it runs in this thread, and without the lock.
+                dropped, self.dropped = self.dropped, []
+                call = self.call
+                if call is not None:
+                    call.begun = True
+                elif self.stopping:
                     return
-                dropped, ledger.dropped = ledger.dropped, []
-                if not dropped:
-                    call = ledger.begin(threading.get_ident())
-            if dropped:
-                # Code that runs when they are dropped, such as a generator's finally, belongs to
-                # the program: it runs in the functions' threads, and without the lock.
-                del dropped
-                continue
-            self.run(call)
+            del dropped
+            if call is not None:
+                self.run(call)
 
     def run(self, call: Call) -> None:
         """Call a function, and store its outcome. CancelledError may still come until the lock
@@ -204,18 +198,18 @@ class Server:
             try:
                 call.inside = True
                 if outcome is None:
-                    outcome = self.call(call)
+                    outcome = self.outcome_of(call)
                 with self.lock:
                     if call.interrupted:
-                        forget_interrupt(call.thread)
-                    self.ledger.ended(call, outcome)
+                        forget_interrupt(self.thread)
+                    self.call, self.outcome = None, b'{"id":%d%s}' % (call.id, outcome)
                     self.line.wake()
                 break
             except CancelledError as e:  # too late: the function had returned
                 if outcome is None:
                     outcome = error_outcome("cancelled", "CancelledError", str(e), "")
 
-    def call(self, call: Call) -> bytes:
+    def outcome_of(self, call: Call) -> bytes:
         try:
             if call.told:
                 raise CancelledError
@@ -260,21 +254,20 @@ class Server:
     def resource(self, key: int) -> Any:
         """Return a resource, building it first if necessary. If that fails, it stays failed for
         this process's lifetime, unless the reason was a task that did not answer."""
-        resource = self.ledger.resources.get(key)
+        resource = self.resources.get(key)
         if resource is None:
             raise ResourceError(ValueError("the host has not defined the resource %r, or it is no longer needed" % (key,)))
-        with resource.lock:
-            if not resource.built:
-                try:
-                    fn = functions.get(resource.raw["function"])
-                    if fn is None:
-                        raise unknown_function(resource.raw["function"])
-                    resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
-                except UnavailableError:
-                    raise
-                except Exception as e:
-                    resource.error = e
-                resource.built = True
+        if not resource.built:
+            try:
+                fn = functions.get(resource.raw["function"])
+                if fn is None:
+                    raise unknown_function(resource.raw["function"])
+                resource.value = fn(*(resource.raw.get("args") or []), **(resource.raw.get("kwargs") or {}))
+            except UnavailableError:
+                raise
+            except Exception as e:
+                resource.error = e
+            resource.built = True
         if resource.error is not None:
             raise ResourceError(resource.error) from resource.error
         return resource.value
@@ -284,13 +277,18 @@ class Server:
     def ask(self) -> None:
         try:
             while not self.over:
-                if self.ask_once(MAX_WAIT, FOREVER) and len(self.ledger.calls) >= self.ledger.slots:
+                call, end = self.call, FOREVER
+                if call is not None and call.interrupted:
+                    # The signal may have come just before the wait that it should interrupt.
+                    wake_thread(self.thread)
+                    end = time.monotonic() + _WAKE_AGAIN
+                if self.ask_once(MAX_WAIT, end) and self.call is not None:
                     self.line.wait(None, time.monotonic() + _ASK_WHILE_BUSY)
         except BaseException as e:
             self.end(e)
         end = time.monotonic() + _LEAVE_PATIENCE
-        try:  # report that this process no longer serves, and its last outcomes
-            while time.monotonic() < end and not (self.ask_once(0, end) and not self.ledger.done):
+        try:  # report that this process no longer serves, and its last outcome
+            while time.monotonic() < end and not (self.ask_once(0, end) and not self.outcome):
                 pass
         except Exception:
             pass  # the host detects the process's exit
@@ -300,32 +298,39 @@ class Server:
         """Report this process's state to the host, and act on the answer. Return False if there
         is no answer before a time or before the state changes."""
         with self.lock:
-            body, sent = self.ledger.compose(wait)
+            call, outcome = self.call, self.outcome
+            self.seq += 1
+            says = {
+                "process": self.name, "seq": self.seq, "slots": int(not self.stopping), "free": int(not self.stopping and call is None),
+                "held": [] if call is None else [call.id], "ending": [call.id] if call is not None and call.told else [],
+                "resources": list(self.resources), "wait": wait,
+            }
             self.line.forget()
-        answer = self.line.ask(_NEXT, body, end)
+        answer = self.line.ask(_NEXT, b'%s,"done":[%s]}' % (json.dumps(says)[:-1].encode(), outcome), end)
         if answer is None:
             return False
         with self.lock:
-            for call in self.ledger.answered(loads(answer), sent):
-                # A call that has not entered yet first checks told.
-                call.interrupted = call.inside and interrupt(call.thread)
-                if call.interrupted:
-                    call.wakes = [time.monotonic() + after for after in _WAKE_AGAIN]
-            self.change.notify_all()
+            if self.outcome is outcome:
+                self.outcome = b""
+            self.answered(loads(answer))
         return True
 
-    def wake_again(self) -> float:
-        """Wake due threads again, and return when the next is due. A signal may come just
-        before the wait that it should interrupt, and is lost."""
-        next_one, now = FOREVER, time.monotonic()
-        with self.lock:
-            for call in self.ledger.running.values():
-                if call.wakes and call.wakes[0] <= now:
-                    call.wakes.pop(0)
-                    wake_thread(call.thread)
-                if call.wakes:
-                    next_one = min(next_one, call.wakes[0])
-        return next_one
+    def answered(self, answer: Dict[str, Any]) -> None:
+        for key in answer.get("released") or ():
+            if key in self.resources:
+                self.dropped.append(self.resources.pop(key))
+        for raw in answer.get("resources") or ():
+            self.resources.setdefault(raw["id"], Resource(raw))
+        call = self.call
+        if call is not None and call.id in (answer.get("cancel") or ()):
+            call.told = True
+            # A call that has not entered yet first checks told.
+            call.interrupted = call.inside and interrupt(self.thread)
+        for raw in answer.get("closures") or ():
+            self.call = Call(raw)
+        if answer.get("stop") or self.stopping:
+            self.stop()
+        self.change.notify_all()
 
 
 @in_forked_children
