@@ -11,15 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// IsSweep reports whether the run is a sweep.
-func (r *Run) IsSweep(ctx context.Context) (bool, error) {
-	of, err := r.isSweep(ctx)
-	if err != nil {
-		return false, r.requestError(err)
-	}
-	return of, nil
-}
-
 func (c *chain) isSweep(ctx context.Context) (bool, error) {
 	d, err := c.describe(ctx)
 	return d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType, err
@@ -33,7 +24,7 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	}
 	info := d.GetWorkflowExecutionInfo()
 	if info.GetType().GetName() != spec.SweepWorkflowType {
-		return nil, &NotSweepError{r.ID}
+		return nil, fmt.Errorf("run %s is no sweep", r.ID)
 	}
 	// Every execution has the same spec. The server deletes executions some time after they
 	// close.
@@ -60,33 +51,4 @@ func (r *Run) countTrials(ctx context.Context) int {
 		return 0
 	}
 	return grid.Len()
-}
-
-// NotSweepError reports that a run is not a sweep.
-type NotSweepError struct{ RunID string }
-
-func (e *NotSweepError) Error() string {
-	return fmt.Sprintf("run %s is no sweep", e.RunID)
-}
-
-// StopTrials stops an open sweep's trials with numbers that match a [path.Match] pattern. It
-// skips trials that have not started.
-func (r *Run) StopTrials(ctx context.Context, pattern string) error {
-	return r.signal(ctx, spec.SignalStopTrials, pattern)
-}
-
-// RetryTrials requeues the failed and skipped trials of an open sweep.
-func (r *Run) RetryTrials(ctx context.Context) error {
-	return r.signal(ctx, spec.SignalRetryTrials, nil)
-}
-
-func (r *Run) signal(ctx context.Context, name string, arg any) error {
-	err := r.request(ctx, func(string) error {
-		// Address the current execution, because a sweep may continue as new at any moment.
-		return r.client.SignalWorkflow(ctx, r.ID, "", name, arg)
-	})
-	if isNotFound(err) {
-		return &EndedError{r.ID}
-	}
-	return err
 }

@@ -100,7 +100,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	}
 	var sweeps []*starter.Run
 	for _, r := range chosen.Runs {
-		if of, err := r.IsSweep(ctx); err == nil && of {
+		if s, err := r.Summary(ctx); err == nil && s.Sweep {
 			sweeps = append(sweeps, r)
 		}
 	}

@@ -39,11 +39,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 			return nil, cli.CheckPatterns([]string{arg})
 		}
 		r := starter.Get(c, id, "")
-		if of, err := r.IsSweep(ctx); err != nil || !of {
-			others = append(others, arg)
-			continue
-		}
-		if s, err := r.Summary(ctx); err != nil || !s.Open {
+		if s, err := r.Summary(ctx); err != nil || !s.Sweep || !s.Open {
 			others = append(others, arg)
 			continue
 		}
@@ -54,7 +50,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 		if s, err := r.Status(ctx); err == nil && s.Sweep != nil && !anyTrial(s.Sweep.Trials, sweep.Matching(pattern)) {
 			return nil, cli.Usagef("%s: sweep %s has no such trial; its trials are 0 to %d", arg, id, s.Sweep.Trials-1)
 		}
-		if err := r.StopTrials(ctx, pattern); err != nil {
+		if err := cli.SignalSweep(ctx, r, spec.SignalStopTrials, pattern); err != nil {
 			return nil, err
 		}
 		if err := printStopped(a, Stopped{RunID: arg, State: "stopping", line: fmt.Sprintf("stopping: %s %s of sweep %s", trials, pattern, id)}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 )
 
@@ -31,6 +32,15 @@ func Matching(ctx context.Context, c client.Client, pattern string, of RunState)
 // with the sweep's ID and a dot.
 func TrialIDs(ctx context.Context, c client.Client, sweep string, of RunState) ([]string, error) {
 	return matching(ctx, c, sweep+".*", of, func(s starter.Summary) bool { return s.TrialOf == sweep })
+}
+
+// SignalSweep sends a signal to an open sweep, whose execution may continue as new at any moment.
+func SignalSweep(ctx context.Context, r *starter.Run, name string, arg any) error {
+	err := r.Client().SignalWorkflow(ctx, r.ID, "", name, arg)
+	if servererror.IsNotFound(err) {
+		return &starter.EndedError{RunID: r.ID}
+	}
+	return err
 }
 
 func matching(ctx context.Context, c client.Client, pattern string, of RunState, wanted func(starter.Summary) bool) (ids []string, err error) {

@@ -59,17 +59,16 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 // is open or has open trials.
 func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {
 	r := starter.Get(c, id, "")
-	of, err := r.IsSweep(ctx)
+	s, err := r.Summary(ctx)
 	switch {
 	case starter.IsError[*starter.NotFoundError](err): // it may have files here
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !of:
+	case !s.Sweep:
 		return nil, nil
-	}
-	if s, err := r.Summary(ctx); err != nil || s.Open {
-		return nil, cmp.Or[error](err, openError(id))
+	case s.Open:
+		return nil, openError(id)
 	}
 	open, err := cli.TrialIDs(ctx, c, id, cli.OpenRuns)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // withTrials replaces a sweep with its trials, in order.
 func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cli.Selected, error) {
 	id := chosen.Runs[0].ID
-	if of, err := chosen.Runs[0].IsSweep(ctx); err != nil || !of {
+	if s, err := chosen.Runs[0].Summary(ctx); err != nil || !s.Sweep {
 		return chosen, err
 	}
 	ids, err := cli.TrialIDs(ctx, c, id, cli.AnyRuns)

@@ -79,7 +79,7 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	case s.Sweep != nil:
 		return showSweep(ctx, a, r, s, o)
 	case o.csv, o.best != "":
-		return cli.Usagef("--csv and --best are for sweeps: %s", (&starter.NotSweepError{RunID: r.ID}).Error())
+		return cli.Usagef("--csv and --best are for sweeps: run %s is no sweep", r.ID)
 	}
 	switch {
 	case o.why:

@@ -79,7 +79,7 @@ func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, qu
 		o.app.Say("%s", err) // it was checked
 		return
 	}
-	o.run.FollowTrials(ctx, func(end starter.TrialEnd) {
+	followTrials(ctx, o.run, func(end trialEnd) {
 		if !quiet && root != spec.NullDir {
 			o.showTrial(ctx, root, end)
 		}
@@ -90,7 +90,7 @@ func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, qu
 	})
 }
 
-func (o *output) showTrial(ctx context.Context, root string, end starter.TrialEnd) {
+func (o *output) showTrial(ctx context.Context, root string, end trialEnd) {
 	key := end.Trial << trialBits
 	dir := tasklog.RunDir(root, end.RunID, end.ExecutionID)
 	ranks := map[int]bool{}

@@ -9,19 +9,20 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // rerunSweep prepares flags to rerun a sweep. With --failed it reports whether nothing is left
 // to do because the open sweep has requeued its failed trials.
 func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, flags *rerunOptions) (done bool, err error) {
-	of, err := r.IsSweep(ctx)
+	known, err := r.Summary(ctx)
 	switch {
 	case err != nil:
 		return false, err
-	case !of && flags.failed:
+	case !known.Sweep && flags.failed:
 		return false, cli.Usagef("--failed: run %s is no sweep. Leave it out: `clusterrun rerun %s` runs it again", r.ID, r.ID)
-	case !of:
+	case !known.Sweep:
 		return false, nil
 	}
 	if flags.o.array.Changed() {
@@ -76,7 +77,7 @@ func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.R
 	if s.Sweep == nil || s.Sweep.Failed+s.Sweep.Skipped+s.Sweep.Cancelled == 0 {
 		return fmt.Errorf("no trial of sweep %s has failed so far", r.ID)
 	}
-	if err := r.RetryTrials(ctx); err != nil {
+	if err := cli.SignalSweep(ctx, r, spec.SignalRetryTrials, nil); err != nil {
 		return err
 	}
 	return a.PrintLine(map[string]string{"run_id": r.ID, "state": "retrying"}, "retrying: %s", r.ID)

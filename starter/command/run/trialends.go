@@ -1,7 +1,10 @@
-package starter
+package run
 
 import (
 	"context"
+	"time"
+
+	"go.temporal.io/sdk/converter"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
@@ -9,13 +12,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// TrialEnd is a trial's outcome.
-type TrialEnd struct {
+// trialEnd is a trial's outcome.
+type trialEnd struct {
 	Trial int
 	// RunID is the trial's run, and ExecutionID that run's execution.
 	RunID, ExecutionID string
@@ -24,15 +29,15 @@ type TrialEnd struct {
 	Message string
 }
 
-// FollowTrials calls ended for each trial as it ends, in order, until the sweep has ended or ctx
+// followTrials calls ended for each trial as it ends, in order, until the sweep has ended or ctx
 // is done. The handle must name the sweep's execution.
-func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
+func followTrials(ctx context.Context, r *starter.Run, ended func(trialEnd)) {
 	f := &trialFollower{ended: ended, executions: map[string]string{}, over: map[string]bool{}}
 	for execution := r.ExecutionID; execution != "" && ctx.Err() == nil; {
-		next, err := f.follow(r.client.GetWorkflowHistory(ctx, r.ID, execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
+		next, err := f.follow(r.Client().GetWorkflowHistory(ctx, r.ID, execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
 		if err != nil {
 			// The server may be away. Retry with all events.
-			if isNotFound(err) || retry.Sleep(ctx, retryEvery) != nil {
+			if servererror.IsNotFound(err) || retry.Sleep(ctx, trialsAgain) != nil {
 				return
 			}
 			continue
@@ -41,9 +46,14 @@ func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
 	}
 }
 
+var payloads = converter.GetDefaultDataConverter()
+
+// trialsAgain is the pause before histories are read again.
+const trialsAgain = 300 * time.Millisecond
+
 // trialFollower reads a sweep's histories.
 type trialFollower struct {
-	ended      func(TrialEnd)
+	ended      func(trialEnd)
 	executions map[string]string // running trials' run executions, by run ID
 	over       map[string]bool   // closed executions
 	checks     map[int64]bool    // events that scheduled a check
@@ -80,7 +90,7 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
 		a := e.GetChildWorkflowExecutionCompletedEventAttributes()
 		result := &spec.RunResult{Verdict: spec.VerdictSucceeded}
-		decode(a.GetResult(), result)
+		_ = payloads.FromPayloads(a.GetResult(), result) // a result of another version says less
 		f.end(a.GetWorkflowExecution().GetWorkflowId(), nil, result)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
 		a := e.GetChildWorkflowExecutionFailedEventAttributes()
@@ -90,14 +100,14 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
 		a := e.GetChildWorkflowExecutionCanceledEventAttributes()
 		result := &spec.RunResult{Verdict: spec.VerdictCancelled}
-		decode(a.GetDetails(), result)
+		_ = payloads.FromPayloads(a.GetDetails(), result)
 		f.end(a.GetWorkflowExecution().GetWorkflowId(), nil, result)
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		f.checks[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityTrialsCheck
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 		a := e.GetActivityTaskCompletedEventAttributes()
 		var out sweep.CheckOutput
-		if f.checks[a.GetScheduledEventId()] && decode(a.GetResult(), &out) {
+		if f.checks[a.GetScheduledEventId()] && payloads.FromPayloads(a.GetResult(), &out) == nil {
 			for _, t := range out.Ended {
 				f.endFound(t)
 			}
@@ -109,7 +119,7 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 func (f *trialFollower) endFound(t sweep.EndedTrial) {
 	for id := range f.executions {
 		if _, trial, ok := spec.SplitTrialID(id); ok && trial == t.Trial {
-			f.tell(id, TrialEnd{State: sweep.StateNamed(t.State)})
+			f.tell(id, trialEnd{State: sweep.StateNamed(t.State)})
 			return
 		}
 	}
@@ -120,11 +130,11 @@ func (f *trialFollower) end(id string, failure *failurepb.Failure, result *spec.
 	for failure.GetCause() != nil {
 		failure = failure.GetCause()
 	}
-	f.tell(id, TrialEnd{State: sweep.StateOfResult(result), Message: failure.GetMessage()})
+	f.tell(id, trialEnd{State: sweep.StateOfResult(result), Message: failure.GetMessage()})
 }
 
 // tell reports once that a trial's run has ended.
-func (f *trialFollower) tell(id string, end TrialEnd) {
+func (f *trialFollower) tell(id string, end trialEnd) {
 	_, trial, ok := spec.SplitTrialID(id)
 	execution, running := f.executions[id]
 	if !running || !ok {
