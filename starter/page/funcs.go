@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -28,6 +29,8 @@ var functions = template.FuncMap{
 	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
 	"number":  number,
 	"output":  ansiHTML,
+	"runURL":  RunURL,
+	"short":   func(text string) string { return shorten.Text(text, 200) },
 	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
 	"span":    units.Span,
 	"visible": spec.EscapeControl,

@@ -2,70 +2,56 @@ package page
 
 import (
 	"io"
-	"time"
+	"net/url"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
 // HostsPage shows a queue's hosts, and the runs that wait for them.
 type HostsPage struct {
 	Frame
 	Queue string
-	Hosts []HostRow
+	Hosts []Host
 	// Waiting lists the waiting runs in order. MoreWaiting counts those omitted.
-	Waiting     []WaitingRow
+	Waiting     []fleet.Waiting
 	MoreWaiting int
 	// Problem is why the hosts are unknown, or "".
 	Problem string
 }
 
-// HostRow is a host.
-type HostRow struct {
-	Name string
-	// RunsURL leads to the runs with tasks on the host.
-	RunsURL string
-	State   string
-	Tone    Tone
-	Since   time.Time
-	// Reason is given for a cordon or a drain, and Deadline for a drain.
-	Reason   string
-	Deadline time.Time
-	// Used and Slots count tasks; Slots is 0 if there is no limit. UsedGPUs and GPUs count
-	// devices.
-	Used, Slots    int
-	UsedGPUs, GPUs int
-	Model          string
-	CPUs           int
-	Memory         int64
-	Version        string
-	Labels         []string
-	Checks         []HostCheck
-	Holds          []Held
+// Host is a host.
+type Host struct{ fleet.HostStatus }
+
+// Tone returns the tone for the host's state.
+func (h Host) Tone() Tone {
+	switch h.State {
+	case fleet.HostReady:
+		return Good
+	case fleet.HostSilent:
+		return Bad
+	}
+	return Warning
 }
 
-// HostCheck is one of a host's checks.
-type HostCheck struct {
-	Name string
-	// Failed is why the check fails, or "".
-	Failed string
-	Tone   Tone
+// Failed returns why one of the host's checks fails, or "".
+func (h Host) Failed(check string) string {
+	if i := slices.IndexFunc(h.Failing, func(f fleet.FailedCheck) bool { return f.Check == check }); i >= 0 {
+		return h.Failing[i].Reason
+	}
+	return ""
 }
 
-// Held is a run's capacity on a host.
-type Held struct {
-	Run       Link
-	Tasks     int
-	Exclusive bool
+// CheckTone returns the tone for one of the host's checks.
+func (h Host) CheckTone(check string) Tone {
+	if h.Failed(check) != "" {
+		return Bad
+	}
+	return Good
 }
 
-// WaitingRow is a run that waits for capacity.
-type WaitingRow struct {
-	Position int
-	Run      Link
-	Tasks    int
-	Priority int
-	Since    time.Time
-	Why      string
-	Begins   time.Time // zero if it does not wait for more hosts than it needs
-}
+// RunsURL returns the address of the runs with tasks on the host.
+func (h Host) RunsURL() string { return "/?" + url.Values{"host": {h.Name}}.Encode() }
 
 // RenderHosts writes the hosts page.
 func RenderHosts(w io.Writer, p *HostsPage) error { return render(w, "hosts", p) }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
@@ -90,35 +92,15 @@ type Notice struct {
 
 // Barrier is a barrier with waiting tasks.
 type Barrier struct {
-	Name             string
-	Round            int
-	Opened, Deadline time.Time
-	// Unanswered reports whether the tasks are unknown because no worker answers.
-	Unanswered bool
-	// Waiting lists the tasks at the barrier, and Missing the rest.
-	Waiting, Missing []BarrierTask
+	barriers.Barrier
 	// MoreWaiting and MoreMissing count those omitted.
 	MoreWaiting, MoreMissing int
 }
 
-// BarrierTask is a task at a barrier.
-type BarrierTask struct {
-	Task, Host string
-	Since      time.Time
-	State      string
-}
-
 // Start describes how processes were started.
 type Start struct {
-	Tasks, Version, Dir string
-	Set                 []Variable
-	Inherited           []string
-}
-
-// Variable is an environment variable. Hidden reports whether the value was not kept.
-type Variable struct {
-	Name, Value string
-	Hidden      bool
+	Tasks string
+	*tasklog.Start
 }
 
 // Command is a command to copy.

@@ -16,9 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/must"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -317,9 +320,9 @@ func hostileRun() *RunPage {
 	p.Timeline.Events = []Event{{noon, evil, Bad}}
 	p.Timeline.Spans = append(p.Timeline.Spans, Span{evil, evil, noon.Add(-time.Minute), noon, Bad})
 	p.Stacks = &stacktree.Findings{Sentence: evil, Classes: []stacktree.Class{{Count: 1, Ranks: stacktree.RanksOf(0), Place: []stacktree.Frame{{Kind: stacktree.Python, Function: evil, File: evil, Line: 3}}}}}
-	p.Barriers = []Barrier{{Name: evil, Missing: []BarrierTask{{Task: evil, Host: evil, State: evil}}}}
+	p.Barriers = []Barrier{{Barrier: barriers.Barrier{Name: evil, Missing: []barriers.Missing{{BarrierMissing: spec.BarrierMissing{Task: evil}, Host: evil}}}}}
 	p.Spec, p.Commands = evil, []Command{{evil, evil}}
-	p.Starts = []Start{{Tasks: evil, Version: evil, Dir: evil, Set: []Variable{{Name: evil, Value: evil}}, Inherited: []string{evil}}}
+	p.Starts = []Start{{Tasks: evil, Start: &tasklog.Start{Version: evil, Dir: evil, Set: map[string]*string{evil: new(evil)}, Inherited: []string{evil}}}}
 	p.Series[0].Name, p.Series[0].Tasks[0].Name = evil, evil
 	p.Output.Filter = OutputFilter{Ranks: evil, Search: evil}
 	p.TemporalURL = "javascript:alert(1)"
@@ -468,8 +471,11 @@ func TestHostileLists(t *testing.T) {
 	p.Open[0] = RunRow{ID: hostile, URL: "/runs/x", State: "running", Why: hostile, Command: hostile, Tasks: hostile, Owner: Link{Text: hostile, URL: "javascript:alert(1)"}, Hosts: []Link{{Text: hostile, URL: "javascript:alert(1)"}}}
 	hosts := &HostsPage{
 		Frame: Frame{At: noon}, Queue: hostile,
-		Hosts:   []HostRow{{Name: hostile, RunsURL: "javascript:alert(1)", State: "ready", Reason: hostile, Model: hostile, GPUs: 1, Version: hostile, Labels: []string{hostile}, Holds: []Held{{Run: Link{Text: hostile, URL: "javascript:alert(1)"}}}}},
-		Waiting: []WaitingRow{{Run: Link{Text: hostile, URL: "javascript:alert(1)"}, Why: hostile}},
+		Hosts: []Host{{fleet.HostStatus{
+			Host:  fleet.Host{Name: hostile, GPUs: []fleet.GPU{{Model: hostile}}, Version: hostile, Labels: map[string]string{hostile: hostile}, Checks: []string{hostile}, Failing: []fleet.FailedCheck{{Check: hostile, Reason: hostile}}},
+			State: "ready", Reason: hostile, Holds: []fleet.Holding{{Run: fleet.Run{WorkflowID: hostile}}},
+		}}},
+		Waiting: []fleet.Waiting{{Run: fleet.Run{WorkflowID: hostile}, Why: hostile}},
 	}
 	message := &MessagePage{Frame: Frame{At: noon, Title: hostile}, Text: hostile, Items: []string{hostile}, Back: Link{Text: hostile, URL: "javascript:alert(1)"}}
 	for name, write := range map[string]func(*bytes.Buffer) error{
@@ -509,7 +515,7 @@ func runOf(n int) *RunPage {
 			{"Follow the output", "clusterrun logs -f iris-x2k4"}, {"Show the stacks", "clusterrun stacks iris-x2k4"},
 			{"Run it again", "clusterrun rerun iris-x2k4"}, {"Stop it", "clusterrun stop iris-x2k4"},
 		},
-		Starts: []Start{{Tasks: "worker-0, worker-1 and 46 more", Version: "1.2.3", Dir: "/home/ada/iris", Set: []Variable{{Name: "OMP_NUM_THREADS", Value: "8"}, {Name: "HF_TOKEN", Hidden: true}}, Inherited: []string{"HOME", "PATH", "USER"}}},
+		Starts: []Start{{Tasks: "worker-0, worker-1 and 46 more", Start: &tasklog.Start{Version: "1.2.3", Dir: "/home/ada/iris", Set: map[string]*string{"OMP_NUM_THREADS": new("8"), "HF_TOKEN": nil}, Inherited: []string{"HOME", "PATH", "USER"}}}},
 	}
 	p.Progress = &Progress{Least: .47, Most: .49, Left: 45 * time.Minute, Message: "epoch 4"}
 	for i := range n {
@@ -626,9 +632,9 @@ func hangingRun() *RunPage {
 		{Ranks: stacktree.RanksOf(others...), Count: 47, Wait: stacktree.Wait{Reason: stacktree.Collective, Name: "all_reduce"}, Place: []stacktree.Frame{{Kind: stacktree.Python, Function: "step", File: "train.py", Line: 144}, {Kind: stacktree.Python, Function: "main", File: "train.py", Line: 190}}},
 		{Ranks: stacktree.RanksOf(17), Count: 1, Outlier: true, Wait: stacktree.Wait{Reason: "sleep", Name: "sleep"}, Place: []stacktree.Frame{{Kind: stacktree.Python, Function: "load_batch", File: "data.py", Line: 61}}},
 	}}
-	b := Barrier{Name: "epoch", Round: 4, Opened: noon.Add(-11 * time.Minute), Missing: []BarrierTask{{Task: "worker-17", Host: "gpu-2", Since: noon.Add(-11 * time.Minute), State: "running"}}, MoreWaiting: 39}
+	b := Barrier{Barrier: barriers.Barrier{Name: "epoch", Round: 4, Opened: noon.Add(-11 * time.Minute), Missing: []barriers.Missing{{BarrierMissing: spec.BarrierMissing{Task: "worker-17", Since: noon.Add(-11 * time.Minute)}, Host: "gpu-2", State: "running"}}}, MoreWaiting: 39}
 	for i := range 8 {
-		b.Waiting = append(b.Waiting, BarrierTask{Task: p.Tasks.All[i].Name, Host: p.Tasks.All[i].Host, Since: noon.Add(-10 * time.Minute)})
+		b.Waiting = append(b.Waiting, spec.BarrierWaiter{Task: p.Tasks.All[i].Name, Host: p.Tasks.All[i].Host, Since: noon.Add(-10 * time.Minute)})
 	}
 	p.Barriers = []Barrier{b}
 	p.Notices = []Notice{{Tone: Warning, Text: "worker-17 has been silent for 11m 00s; the run allows 10m 00s."}}

@@ -7,13 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
@@ -111,27 +109,4 @@ func roundSpans(rounds []barriers.Round) (spans []page.Span) {
 		}
 	}
 	return spans
-}
-
-// startOf describes how tasks were started.
-func startOf(t *tasklog.Start, names string) page.Start {
-	start := page.Start{Tasks: names, Version: t.Version, Dir: t.Dir}
-	for _, name := range slices.Sorted(maps.Keys(t.Set)) {
-		v := page.Variable{Name: name}
-		switch value := t.Set[name]; {
-		case strings.HasPrefix(name, "CLUSTERRUN_"):
-			continue
-		case value == nil:
-			v.Hidden = true
-		default:
-			v.Value = shorten.Text(*value, 200)
-		}
-		start.Set = append(start.Set, v)
-	}
-	for _, name := range t.Inherited {
-		if !strings.HasPrefix(name, "CLUSTERRUN_") {
-			start.Inherited = append(start.Inherited, name)
-		}
-	}
-	return start
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
@@ -68,12 +70,16 @@ func readStarts(ctx context.Context, files *files.Files, s *starter.Status) (sta
 		tried[t.Type]++
 		text, err := files.Read(ctx, t.Host, filepath.Join(t.LogDir, tasklog.StartFile))
 		if away[t.Host] = err != nil && !errors.Is(err, fs.ErrNotExist); err == nil {
-			found[t.Type] = tasklog.ParseStart(text)
+			start := tasklog.ParseStart(text)
+			own := func(name string) bool { return strings.HasPrefix(name, "CLUSTERRUN_") }
+			maps.DeleteFunc(start.Set, func(name string, _ *string) bool { return own(name) })
+			start.Inherited = slices.DeleteFunc(start.Inherited, own)
+			found[t.Type] = start
 		}
 	}
 	for _, typ := range types {
 		if start := found[typ]; start != nil {
-			starts = append(starts, startOf(start, shorten.List(names[typ], 4)))
+			starts = append(starts, page.Start{Tasks: shorten.List(names[typ], 4), Start: start})
 		}
 	}
 	return starts

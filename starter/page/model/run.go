@@ -198,22 +198,16 @@ func commandsOf(s *starter.Status) []page.Command {
 }
 
 func barrierOf(b barriers.Barrier) page.Barrier {
-	out := page.Barrier{Name: b.Name, Round: b.Round, Opened: b.Opened, Deadline: b.Deadline, Unanswered: b.Unanswered}
-	for i, w := range b.Waiting {
-		if i == maxAtBarrier {
-			out.MoreWaiting = len(b.Waiting) - i
-			break
-		}
-		out.Waiting = append(out.Waiting, page.BarrierTask{Task: w.Task, Since: w.Since})
-	}
-	for i, m := range b.Missing {
-		if i == maxAtBarrier {
-			out.MoreMissing = len(b.Missing) - i
-			break
-		}
-		out.Missing = append(out.Missing, page.BarrierTask{Task: m.Task, Host: m.Host, State: string(m.State)})
-	}
+	out := page.Barrier{Barrier: b}
+	out.Waiting, out.MoreWaiting = first(b.Waiting)
+	out.Missing, out.MoreMissing = first(b.Missing)
 	return out
+}
+
+// first returns a barrier's first tasks, and the number of omitted ones.
+func first[T any](tasks []T) ([]T, int) {
+	n := min(len(tasks), maxAtBarrier)
+	return tasks[:n], len(tasks) - n
 }
 
 // maxAtBarrier is the maximum number of a barrier's tasks that are named.
