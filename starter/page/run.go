@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -16,15 +17,10 @@ import (
 // RunPage is a run's page.
 type RunPage struct {
 	Frame
-	ID, ExecutionID, Name string
-	Owner, Command, Dir   string
-	Queue                 string
+	*starter.Status
 	// State is the state as a word, such as "running" or "timed out".
 	State string
 	Tone  Tone
-	// Open reports whether the run has not ended.
-	Open           bool
-	Started, Ended time.Time
 	// Hosts counts the hosts. Restarts counts the restarted processes or, if the group restarts,
 	// the group's restarts.
 	Hosts, Restarts int
@@ -125,7 +121,7 @@ func (p *RunPage) AddSpec(s *spec.RunSpec) {
 func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 	model := *p
 	model.mode = m
-	model.Title = cmp.Or(model.Title, p.ID+" · "+p.State)
+	model.Title = cmp.Or(model.Title, p.RunID+" · "+p.State)
 	return render(w, "run", &model)
 }
 

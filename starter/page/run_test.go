@@ -169,7 +169,7 @@ func TestALargeRun(t *testing.T) {
 
 // sweepOf returns a sweep's page. The first trials have failed, and the last ones are running.
 func sweepOf(trials, failed, running int) *RunPage {
-	p := &RunPage{Frame: Frame{At: noon, Zone: time.UTC}, ID: "hp", Open: true, State: "running", Tone: Active, Sweep: &Sweep{Names: []string{"lr", "note"}}}
+	p := &RunPage{Frame: Frame{At: noon, Zone: time.UTC}, Status: &starter.Status{RunID: "hp", Open: true}, State: "running", Tone: Active, Sweep: &Sweep{Names: []string{"lr", "note"}}}
 	for i := range trials {
 		t := starter.Trial{
 			Trial: i, RunID: spec.TrialID("hp", i), ExecutionID: "e", State: "succeeded", ExitCode: new(int), Seconds: 90, Started: noon,
@@ -252,7 +252,7 @@ func TestAHostThatIsAway(t *testing.T) {
 
 // A page has landmarks, captions, table headers and one top-level heading.
 func TestStructure(t *testing.T) {
-	for name, p := range map[string]*RunPage{"good": goodRun(), "failed": failedRun(), "hanging": hangingRun(), "large": largeRun(), "empty": {ID: "x", State: "placing", Tone: Waits, Open: true}} {
+	for name, p := range map[string]*RunPage{"good": goodRun(), "failed": failedRun(), "hanging": hangingRun(), "large": largeRun(), "empty": {Status: &starter.Status{RunID: "x", Open: true}, State: "placing", Tone: Waits}} {
 		for _, m := range []Mode{Live, File} {
 			_, root := rendered(t, p, m)
 			for _, landmark := range []string{"header", "main", "footer", "h1"} {
@@ -306,7 +306,7 @@ func TestAFile(t *testing.T) {
 func hostileRun() *RunPage {
 	const evil = "</script></style></title><script>document.title='owned'</script><img src=x onerror=alert(1)>\" onmouseover='x'\u202e\x1b]0;x\a\xff"
 	p := failedRun()
-	p.ID, p.Name, p.Owner, p.Command, p.Dir, p.State = "iris"+evil, evil, evil, strings.Repeat(evil, 20), evil, "failed"
+	p.RunID, p.Name, p.Owner, p.Command, p.Dir, p.State = "iris"+evil, evil, evil, strings.Repeat(evil, 20), evil, "failed"
 	p.Cause = &Cause{Sentence: evil, Task: evil, Host: evil, Words: evil + "\n" + evil, FirstError: evil, Details: []string{evil}}
 	p.Notices = []Notice{{Warning, evil, []string{evil}}}
 	for i := range p.Tasks.All {
@@ -386,7 +386,7 @@ func TestAPartialPage(t *testing.T) {
 		}
 		return ids
 	}
-	partial := &RunPage{Frame: Frame{Partial: true}, ID: "iris", State: "asked for", Tone: Waits, Open: true}
+	partial := &RunPage{Frame: Frame{Partial: true}, Status: &starter.Status{RunID: "iris", Open: true}, State: "asked for", Tone: Waits}
 	assert.NotEmpty(t, parts(partial))
 	assert.Equal(t, parts(goodRun()), parts(partial))
 	text, _ := rendered(t, partial, Live)
@@ -413,7 +413,7 @@ func TestInABrowser(t *testing.T) {
 			assert.Empty(t, opened.Problems(), "%s at %d", name, width)
 			var said string
 			opened.Eval(`[document.querySelector("h1").textContent, getComputedStyle(document.body).fontSize, document.querySelectorAll("button.copy").length > 0].join()`, &said)
-			assert.Equal(t, spec.OneLine(p.ID)+",14px,true", said, "the style and the script are in the file, and allowed")
+			assert.Equal(t, spec.OneLine(p.RunID)+",14px,true", said, "the style and the script are in the file, and allowed")
 			if shots != "" {
 				opened.Screenshot(filepath.Join(shots, fmt.Sprintf("%s-%d.png", name, width)), 3600)
 			}
@@ -424,8 +424,8 @@ func TestInABrowser(t *testing.T) {
 func runsPage() *RunsPage {
 	p := &RunsPage{
 		Filters: []Filter{{Label: "State", Links: []Link{{Text: "All", URL: "/", Current: true}, {Text: "Open", URL: "/?state=open"}}}},
-		Open:    []RunRow{{ID: "iris-x2k4", URL: "/runs/iris-x2k4", State: "running", Tone: Active, Owner: Link{Text: "ada@node", URL: "/?user=ada%40node"}, Started: noon.Add(-time.Minute), Hosts: []Link{{Text: "gpu-1", URL: "/?host=gpu-1"}}, MoreHosts: 7}},
-		Ended:   []RunRow{{ID: "mnist-8ab3", URL: "/runs/mnist-8ab3", State: "failed", Tone: Bad, Why: "out of memory", Started: noon.Add(-time.Hour), Ended: noon.Add(-30 * time.Minute), Restarts: 2}},
+		Open:    []RunRow{{Summary: starter.Summary{RunID: "iris-x2k4", Started: noon.Add(-time.Minute)}, State: "running", Tone: Active, Owner: Link{Text: "ada@node", URL: "/?user=ada%40node"}, Hosts: []Link{{Text: "gpu-1", URL: "/?host=gpu-1"}}, MoreHosts: 7}},
+		Ended:   []RunRow{{Summary: starter.Summary{RunID: "mnist-8ab3", Started: noon.Add(-time.Hour), Ended: noon.Add(-30 * time.Minute), Restarts: 2}, State: "failed", Tone: Bad, Why: "out of memory"}},
 		Older:   "/?before=x",
 	}
 	p.At, p.Title, p.Nav = noon, "Runs", []Link{{Text: "Runs", URL: "/", Current: true}}
@@ -468,7 +468,7 @@ func TestHostileLists(t *testing.T) {
 	plain := strings.ReplaceAll(hostile, "\x1b", "") // a form sends its values back unchanged
 	p.Name, p.Kept = plain, []Field{{Name: "user", Value: plain}}
 	p.Filters[0].Links[1] = Link{Text: hostile, URL: "javascript:alert(1)"}
-	p.Open[0] = RunRow{ID: hostile, URL: "/runs/x", State: "running", Why: hostile, Command: hostile, Tasks: hostile, Owner: Link{Text: hostile, URL: "javascript:alert(1)"}, Hosts: []Link{{Text: hostile, URL: "javascript:alert(1)"}}}
+	p.Open[0] = RunRow{Summary: starter.Summary{RunID: hostile, Command: hostile, Tasks: hostile}, State: "running", Why: hostile, Owner: Link{Text: hostile, URL: "javascript:alert(1)"}, Hosts: []Link{{Text: hostile, URL: "javascript:alert(1)"}}}
 	hosts := &HostsPage{
 		Frame: Frame{At: noon}, Queue: hostile,
 		Hosts: []Host{{fleet.HostStatus{
@@ -508,8 +508,11 @@ var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 func runOf(n int) *RunPage {
 	p := &RunPage{
 		Frame: Frame{At: noon, Version: "1.2.3", Refresh: 2 * time.Second, Nav: []Link{{Text: "Runs", URL: "/", Current: true}, {Text: "Hosts", URL: "/hosts"}}, TemporalURL: "/namespaces/default/workflows"},
-		ID:    "iris-x2k4", ExecutionID: "0191-aa", State: "running", Tone: Active, Open: true, Started: noon.Add(-42 * time.Minute),
-		Owner: "ada", Command: "python -u train.py --config configs/iris-large.yaml --batch-size 64 --precision bf16", Dir: "/home/ada/iris", Hosts: (n + 7) / 8,
+		Status: &starter.Status{
+			RunID: "iris-x2k4", ExecutionID: "0191-aa", Open: true, Started: noon.Add(-42 * time.Minute),
+			Owner: "ada", Command: "python -u train.py --config configs/iris-large.yaml --batch-size 64 --precision bf16", Dir: "/home/ada/iris",
+		},
+		State: "running", Tone: Active, Hosts: (n + 7) / 8,
 		Spec: "version: 1\nname: iris\nhosts: 6\ntasks:\n- type: worker\n  count: 48\n  command: [python, -u, train.py]\n",
 		Commands: []Command{
 			{"Follow the output", "clusterrun logs -f iris-x2k4"}, {"Show the stacks", "clusterrun stacks iris-x2k4"},

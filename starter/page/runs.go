@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -32,20 +33,15 @@ type Filter struct {
 
 // RunRow is a run in a list.
 type RunRow struct {
-	ID, URL string
-	Name    string
-	State   string
-	Tone    Tone
-	// Why is why the run ended, or what is unusual about it.
-	Why     string
-	Command string
-	Tasks   string
-	Owner   Link
+	starter.Summary
+	// State is the state as a word, and Why is why the run ended, or what is unusual about it.
+	State string
+	Tone  Tone
+	Why   string
+	Owner Link
 	// Hosts are the first hosts, and MoreHosts counts the rest.
-	Hosts          []Link
-	MoreHosts      int
-	Started, Ended time.Time // Ended is zero if the run is open
-	Restarts       int
+	Hosts     []Link
+	MoreHosts int
 }
 
 // RunURL returns a run page's address.

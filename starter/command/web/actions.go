@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -82,7 +83,9 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		note = page.Notice{Tone: page.Bad, Text: err.Error()}
 	}
 	s.runs.forget(keyOf(run))
-	to := page.RunURL(run.ID) + "?note=" + url.QueryEscape(s.notes.add(note))
+	key := rand.Text()
+	s.notes.put(key, note)
+	to := page.RunURL(run.ID) + "?note=" + url.QueryEscape(key)
 	if r.PathValue("action") == actionStacks && err == nil {
 		to += "#stacks"
 	}

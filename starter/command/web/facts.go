@@ -122,9 +122,16 @@ func (f *facts[V]) last(key string) (v V) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e := f.known[key]; e != nil {
-		v = e.value
+		e.used, v = time.Now(), e.value
 	}
 	return v
+}
+
+// put sets the value for a key that nobody asks for.
+func (f *facts[V]) put(key string, value V) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.entry(key).value = value
 }
 
 // forget makes the next caller ask.

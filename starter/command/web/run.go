@@ -69,7 +69,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p, isWhole := &page.RunPage{ID: run.ID, State: "asked for", Tone: page.Waits, Open: true}, false
+	p, isWhole := &page.RunPage{Status: &starter.Status{RunID: run.ID, Open: true}, State: "asked for", Tone: page.Waits}, false
 	if err == nil {
 		p, isWhole = s.knownRun(r, run, f, at, began.Add(patience))
 	} else {
@@ -100,13 +100,13 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 		hasOutput := s.addOutput(r.Context(), p, run, f.status, parseOutputQuery(r.URL.Query()), until)
 		isWhole = hasParts && hasOutput
 	}
-	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
+	if found := s.stacks.last(keyOf(run)); found.Total > 0 && f.status.Open {
 		p.Stacks = &found
 	}
 	if age := time.Since(at); p.Open && age > stale {
 		p.Notices = append([]page.Notice{{Tone: page.Warning, Text: fmt.Sprintf("The server has not answered for %s. The page shows its last answer.", cli.Roughly(age))}}, p.Notices...)
 	}
-	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {
+	if note := s.notes.last(r.URL.Query().Get("note")); note.Text != "" {
 		p.Notices = append([]page.Notice{note}, p.Notices...)
 	}
 	if p.Open && !s.ReadOnly {

@@ -197,11 +197,7 @@ func (q listQuery) filters() []page.Filter {
 
 // row returns a run's row.
 func (q listQuery) row(run starter.Summary) page.RunRow {
-	row := page.RunRow{
-		ID: run.RunID, URL: page.RunURL(run.RunID), Name: run.Name, Command: run.Command, Tasks: run.Tasks,
-		Owner: page.Link{Text: run.Owner, URL: q.with("user", run.Owner)}, Started: run.Started, Ended: run.Ended,
-		Restarts: run.Restarts,
-	}
+	row := page.RunRow{Summary: run, Owner: page.Link{Text: run.Owner, URL: q.with("user", run.Owner)}}
 	row.State, row.Tone, row.Why = stateOf(run)
 	for i, host := range run.Hosts {
 		if i == maxHosts {

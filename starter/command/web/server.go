@@ -51,9 +51,11 @@ type Server struct {
 	sweeps  facts[*sweepFacts]
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
-	notes   notes
-	// stacks holds, by run, the findings of the pages' last stack capture.
-	stacks kept[stacktree.Findings]
+	// notes are the answers to requests. The page that a request leads to shows its note. A link
+	// contains only the note's key, so that no one else can write notes.
+	notes facts[page.Notice]
+	// stacks contains, by run, what the pages' last stack capture showed.
+	stacks facts[stacktree.Findings]
 }
 
 // Listen returns a server that listens on a port, or on any free one if port is 0. An error

@@ -24,10 +24,7 @@ type Run struct {
 // Page returns the run's page without its frame, output and spec.
 func (r Run) Page(now time.Time) *page.RunPage {
 	s := r.Status
-	p := &page.RunPage{
-		ID: s.RunID, ExecutionID: s.ExecutionID, Name: s.Name, Owner: s.Owner, Command: s.Command, Dir: s.Dir, Queue: s.Queue,
-		Open: s.Open, Started: s.Started, Ended: s.Ended, Stacks: s.Stacks,
-	}
+	p := &page.RunPage{Status: s, Stacks: s.Stacks}
 	p.State, p.Tone = stateOf(s)
 	if s.Result != nil {
 		p.ExitCode, p.Stacks = s.Result.ExitCode, s.Result.Stacks
