@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
 var (
-	errFull    = errors.New("the disk of /s is full (0 KiB of 10 are free); make room there")
+	errFull    = remedy.With(errors.New("the disk of /s is full (0 KiB of 10 are free)"), "make room there")
 	errOff     = errors.New("it is off")
 	healthy    = Host{Cgroups: cgroupsV2, PIDMax: 4194304, ThreadsMax: 1 << 20, PortsLow: 32768, PortsHigh: 60999}
 	high       = Limits{Files: 1 << 20, Processes: 1 << 20, Locked: 1 << 40}

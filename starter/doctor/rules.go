@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -204,8 +205,8 @@ func CheckDisk(d Disk) []Finding {
 	var all []Finding
 	switch {
 	case d.Full != nil:
-		what, remedy, _ := strings.Cut(d.Full.Error(), "; ")
-		all = append(all, problem(remedy, "%s", what))
+		what, do := remedy.Split(d.Full)
+		all = append(all, problem(do, "%s", what))
 	case d.ReadOnly:
 		all = append(all, problem("mount -o remount,rw, or choose another directory with "+d.Setting, "%s (%s) is on a disk that is mounted read-only", d.Path, d.Use))
 	case d.NotUsable != nil:
@@ -266,8 +267,8 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 func CheckPrograms(own, server string, serverErr, supervisorErr error, external bool) []Finding {
 	all := []Finding{ok("%s", own)}
 	broken := func(err error) {
-		what, remedy, _ := strings.Cut(err.Error(), "; ")
-		all = append(all, problem(remedy, "%s", what))
+		what, do := remedy.Split(err)
+		all = append(all, problem(do, "%s", what))
 	}
 	if supervisorErr != nil {
 		broken(supervisorErr)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 )
 
 // ProgramName is the server's executable name. It is a separate program because it is many times
@@ -21,8 +23,7 @@ const ProgramVariable = "CLUSTERRUN_DEVSERVER"
 type MissingError struct{ Looked string }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("the embedded Temporal server is not installed: no %s in %s, nor in $PATH, and %s is not set; "+
-		"build it with `make build`, or name a Temporal server with --address or TEMPORAL_ADDRESS", ProgramName, e.Looked, ProgramVariable)
+	return fmt.Sprintf("the embedded Temporal server is not installed: no %s in %s, nor in $PATH, and %s is not set", ProgramName, e.Looked, ProgramVariable)
 }
 
 // program finds the server's executable: the path in the variable, or a file next to our own
@@ -48,7 +49,7 @@ func (h Home) program() (string, error) {
 	if path, err := exec.LookPath(ProgramName); err == nil {
 		return filepath.Abs(path)
 	}
-	return "", &MissingError{Looked: beside}
+	return "", remedy.With(&MissingError{Looked: beside}, "build it with `make build`, or name a Temporal server with --address or TEMPORAL_ADDRESS")
 }
 
 // Version returns the version line of the server's program.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 )
 
 // ProgramName is the program's file name.
@@ -86,8 +87,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s, the supervisor of processes, is not next to %s (%s); "+
-		"install both from one release into the same directory, or build both with `make build`", ProgramName, e.Beside, e.Err)
+	return fmt.Sprintf("%s, the supervisor of processes, is not next to %s (%s)", ProgramName, e.Beside, e.Err)
 }
 
 func (e *MissingError) Unwrap() error { return e.Err }
@@ -100,7 +100,7 @@ func Program() (path, self string, err error) {
 	self = strings.TrimSuffix(self, " (deleted)") // another file may now have its name
 	path = filepath.Join(filepath.Dir(self), ProgramName)
 	if err := unix.Access(path, unix.X_OK); err != nil {
-		return "", "", &MissingError{self, err}
+		return "", "", remedy.With(&MissingError{self, err}, "install both from one release into the same directory, or build both with `make build`")
 	}
 	return path, self, nil
 }
@@ -188,7 +188,7 @@ func CheckProgram(ctx context.Context) error {
 	}
 	out, err := exec.CommandContext(ctx, path, versionFlag).Output()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w; install it again", path, versionFlag, err)
+		return remedy.With(fmt.Errorf("%s %s: %w", path, versionFlag, err), "install it again")
 	}
 	return sameBuild(path, strings.TrimSpace(string(out)), self, BuildID())
 }
@@ -207,5 +207,5 @@ func sameBuild(path, its, starter, starters string) error {
 	if its == starters {
 		return nil
 	}
-	return fmt.Errorf("%s is of another build (%s) than %s (%s); install both from one release, or build both with `make build`", path, its, starter, starters)
+	return remedy.With(fmt.Errorf("%s is of another build (%s) than %s (%s)", path, its, starter, starters), "install both from one release, or build both with `make build`")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 )
 
 const (
@@ -22,11 +23,13 @@ func FullDisk(dir string) error {
 	counted := err == nil && space.All > 0
 	switch {
 	case counted && space.Free < minRoom:
-		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, space.Free>>10, space.All>>10)
+		err = fmt.Errorf("the disk of %s is full (%d KiB of %d are free)", dir, space.Free>>10, space.All>>10)
 	case counted && space.NoFiles:
-		return fmt.Errorf("the disk of %s is full (no file more can be made); make room there, or choose another directory with --state-dir or --log-dir", dir)
+		err = fmt.Errorf("the disk of %s is full (no file more can be made)", dir)
+	default:
+		return nil
 	}
-	return nil
+	return remedy.With(err, "make room there, or choose another directory with --state-dir or --log-dir")
 }
 
 // Explain adds to an embedded server's error that its disk is full, if so, because the server

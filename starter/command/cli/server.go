@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -85,7 +86,7 @@ func checkAddress(address string) error {
 	}
 	_, port, err := net.SplitHostPort(rest)
 	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
-		return Usagef("%q is no address of a Temporal server; give HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile", address)
+		return remedy.With(Usagef("%q is no address of a Temporal server", address), "give HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -99,9 +101,6 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 // notUsage returns the finding for wrong settings. To other commands they are command-line
 // mistakes; to doctor they are a result.
 func notUsage(err error) []doctor.Finding {
-	if _, ok := errors.AsType[*cli.UsageError](err); ok {
-		what, remedy, _ := strings.Cut(err.Error(), "; ")
-		return doctor.CheckUnreached(errors.New(what), remedy)
-	}
-	return doctor.CheckUnreached(err, "see TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE"))
+	what, do := remedy.Split(err)
+	return doctor.CheckUnreached(errors.New(what), cmp.Or(do, "see TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE")))
 }
