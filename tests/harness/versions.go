@@ -22,7 +22,7 @@ const NextVersion = "99.0.0"
 // Each consists of a path, the text to replace, and its replacement.
 var next = []struct{ file, text, with string }{
 	{"workflows/spec/version.go", `"` + spec.Version + `"`, `"` + NextVersion + `"`},
-	{"workflows/spec/runspec.go", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n", "\tSignature             *Signature     `json:\"signature,omitempty\"`\n\tNice              *int         `json:\"nice,omitempty\"`\n"},
+	{"workflows/spec/runspec.go", "\tSignature *Signature `json:\"signature,omitempty\"`\n", "\tSignature *Signature `json:\"signature,omitempty\"`\n\tNice *int `json:\"nice,omitempty\"`\n"},
 	{"workflows/spec/fields.go", "var fields = []field{\n", "var fields = []field{\n\t{of: \"RunSpec.nice\", syntax: elsewhere, doc: \"A field of a next version.\", example: \"nice: 5\"},\n"},
 }
 
