@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"github.com/clusterrun/clusterrun/activities/system/remedy"
+	"golang.org/x/sys/unix"
 )
 
 // ProgramName is the program's file name.
