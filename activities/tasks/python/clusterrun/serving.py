@@ -276,7 +276,7 @@ class Server:
 
     def ask(self) -> None:
         try:
-            while not self.over:
+            while not self.over and (self.call is not None or not self.stopping):
                 call, end = self.call, FOREVER
                 if call is not None and call.interrupted:
                     # The signal may have come just before the wait that it should interrupt.
