@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -26,19 +24,10 @@ import (
 )
 
 // queues are a server's queues that accept every message.
-type queues struct {
-	client.Client
-	// asked is called when the host asks whether a queue is open.
-	asked func()
-}
+type queues struct{ client.Client }
 
-func (*queues) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+func (queues) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
 	return nil, nil
-}
-
-func (q *queues) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	q.asked()
-	return nil, serviceerror.NewNotFound("there is no queue")
 }
 
 // queuesAt returns a server's queues.
@@ -52,26 +41,28 @@ type beaten struct{ Server }
 func (beaten) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 
 // emptied is a supervisor without processes.
-type emptied struct{ supervisor.API }
+type emptied struct {
+	supervisor.API
+	during func() // is called by Release, if it is not nil
+}
 
-func (emptied) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+func (e emptied) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
+	if e.during != nil {
+		e.during()
+	}
 	return supervisor.ProcessesReply{}, nil
 }
 
 // serving is a host that is reserved for a run.
 type serving struct {
 	*Host
-	t      *testing.T
-	queues *queues
-	run    runkey.Run
+	t   *testing.T
+	run runkey.Run
 }
 
 func newServing(t *testing.T) *serving {
 	t.Helper()
-	q := &queues{asked: func() {}}
-	s := servingOf(t, q)
-	s.queues = q
-	return s
+	return servingOf(t, queues{})
 }
 
 // servingOf returns a host that uses a server's queues.
@@ -156,7 +147,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s.asksForItsQueue()
 	// During the release, the broker may still be requested.
 	asked := false
-	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
+	s.Supervisor = emptied{during: func() { asked = s.Brokers().Serving(s.run) != nil }}
 	s.do(func(ctx context.Context) error {
 		_, err := s.Release(ctx, hostapi.ReleaseInput{})
 		return err

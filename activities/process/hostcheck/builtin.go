@@ -51,4 +51,3 @@ func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Dura
 	}
 	return fmt.Errorf("the clock is %s ahead of the server's, more than %s", -ahead.Round(time.Millisecond), most)
 }
-
