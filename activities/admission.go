@@ -37,7 +37,7 @@ func (g *gate) sameSpec(p *plan, l leave) error {
 	if !g.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
 	}
-	why := "this host knows the run with a different spec or different signers"
+	why := "this host already has the run, with a different spec or different signers"
 	g.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", g.Name, why), spec.ErrPlacement, nil)
 }
@@ -97,7 +97,7 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 		return d
 	}
 	name := func(user string) string { return cmp.Or(user, "the host worker") }
-	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d runs it as %s, but the run has the user %s here", d.Rule, name(d.User), name(as))}
+	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d runs it as %s, but on this host the run's user is %s", d.Rule, name(d.User), name(as))}
 }
 
 // denial returns the problem that explains why the policy does not allow a task.
@@ -116,9 +116,9 @@ func by(signers []string) string {
 
 func remedyOfDenial(signers []string) string {
 	if len(signers) == 0 {
-		return "sign it with `clusterrun submit --sign`, or ask the owner of the host"
+		return "sign it with `clusterrun submit --sign`, or ask the host's owner"
 	}
-	return "ask the owner of the host"
+	return "ask the host's owner"
 }
 
 // useOf returns a run's use of a signature.
@@ -207,6 +207,6 @@ func (g *gate) forgetSignatures() {
 		return err == nil
 	})
 	if err != nil {
-		g.Log.Warn("records of expired signatures cannot be removed", zap.Error(err))
+		g.Log.Warn("records of expired signatures could not be removed", zap.Error(err))
 	}
 }

@@ -161,7 +161,7 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	// exist.
 	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
 	if err != nil {
-		l.Log.Warn("logs of old restarts were not removed", zap.String("task", l.key.String()), zap.Error(err))
+		l.Log.Warn("logs of old restarts could not be removed", zap.String("task", l.key.String()), zap.Error(err))
 	}
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
@@ -184,7 +184,7 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 func installHook(c Config) string {
 	self, err := ownProgram()
 	if err != nil {
-		c.Log.Warn("Python programs do not find the package clusterrun by themselves", zap.Error(err))
+		c.Log.Warn("Python programs will not find the package clusterrun automatically", zap.Error(err))
 	}
 	dir, err := python.InstallHook(cmp.Or(c.HookDir, c.StateDir), self)
 	if err != nil {

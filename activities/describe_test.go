@@ -64,7 +64,7 @@ func TestTasksWithoutAProcess(t *testing.T) {
 	assert.Equal(t, []string{"worker-1"}, answer.Tasks)
 	require.Len(t, answer.Problems, 1)
 	assert.Equal(t, "worker-0", answer.Problems[0].Task)
-	assert.Contains(t, answer.Problems[0].Message, "worker-0 has no process now")
+	assert.Contains(t, answer.Problems[0].Message, "worker-0 has no process at present")
 }
 
 // If the program itself reported an error, the description contains its message, file and time

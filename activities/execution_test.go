@@ -122,7 +122,7 @@ func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 		e, _ := h.describeExit(p, ours)
 		assert.Equal(t, "the secret", e.Message)
 		e, _ = h.describeExit(p, theirs)
-		assert.Equal(t, "the process ran as the user alice, and the record needed to read its files is gone", e.Message)
+		assert.Equal(t, "the process ran as the user alice, but the record needed to read its files has been deleted", e.Message)
 		assert.Equal(t, 1, e.ExitCode)
 		assert.Equal(t, spec.CauseOrigin, e.Cause)
 	}
@@ -146,10 +146,10 @@ func TestClaimSlots(t *testing.T) {
 		refusal       string
 	}{
 		"room":                {slots: 4, others: []string{"worker-0"}},
-		"no room":             {slots: 2, refusal: "host a has 2 of 2 slots free, the run needs 3"},
+		"no room":             {slots: 2, refusal: "host a has 2 of 2 slots free, but the run needs 3"},
 		"no bound":            {slots: 0, others: []string{"worker-0"}},
 		"oversubscribed":      {slots: 2, oversubscribe: true},
-		"others are there":    {slots: 3, oversubscribe: true, others: []string{"worker-0"}, refusal: "host a has 2 of 3 slots free, the run needs 3"},
+		"others are there":    {slots: 3, oversubscribe: true, others: []string{"worker-0"}, refusal: "host a has 2 of 3 slots free, but the run needs 3"},
 		"room beside another": {slots: 4, oversubscribe: true, others: []string{"worker-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {

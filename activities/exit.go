@@ -150,15 +150,15 @@ func describeExit(host string, p supervisor.Process, owned bool) (spec.Exit, jso
 	case spec.CauseHostLost:
 		switch {
 		case p.Exit.Reason == supervisor.ReasonCutOff:
-			e.Message = strings.TrimSpace(fmt.Sprintf("host %s heard nothing of the Temporal server for too long (on_disconnect), and stopped it\n%s", host, e.Message))
+			e.Message = strings.TrimSpace(fmt.Sprintf("host %s could not reach the Temporal server for too long (on_disconnect), and stopped it\n%s", host, e.Message))
 		case e.Message != "":
 		case e.StoppedByHost():
-			e.Message = fmt.Sprintf("the host worker on %s was stopped, and its tasks with it", host)
+			e.Message = fmt.Sprintf("the host worker on %s was stopped together with its tasks", host)
 			if p.Exit.Detail != "" {
 				e.Message += ": " + p.Exit.Detail
 			}
 		default:
-			e.Message = fmt.Sprintf("the process was lost: the supervisor on host %s, or the machine, has died", host)
+			e.Message = fmt.Sprintf("the process was lost because the supervisor on host %s, or the machine, died", host)
 		}
 	}
 	return bound(e), nil

@@ -44,7 +44,7 @@ func (g *gate) denied(p *plan, e guard.Entry, why string) error {
 func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := g.Guard.Log(e); err != nil {
-		g.Log.Error("a refusal was not written to the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
+		g.Log.Error("could not write a refusal to the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
 	}
 }
 
@@ -87,7 +87,7 @@ func (l *taskLease) audited(reason string) {
 		Signers: l.plan.signersOf(l.key.Task), Why: reason,
 	})
 	if err != nil {
-		l.Log.Error("a stop was not written to the audit log", zap.Error(err), zap.String("task", l.key.String()))
+		l.Log.Error("could not write a stop to the audit log", zap.Error(err), zap.String("task", l.key.String()))
 	}
 }
 
@@ -132,7 +132,7 @@ func goesUp(s *spec.RunSpec, t spec.Task) string {
 	}
 	for _, p := range paths {
 		if slices.Contains(strings.Split(p.path, "/"), "..") {
-			return fmt.Sprintf("%s %s contains .., which a policy does not allow; write the path without ..", p.field, p.path)
+			return fmt.Sprintf("%s %s contains .., which policies do not allow; write the path without ..", p.field, p.path)
 		}
 	}
 	return ""

@@ -112,7 +112,7 @@ func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 	} {
 		assert.False(t, d.Allowed, want)
 		assert.Contains(t, d.Reason, want)
-		assert.Contains(t, d.Reason, "contains .., which a policy does not allow")
+		assert.Contains(t, d.Reason, "contains .., which policies do not allow")
 	}
 	assert.True(t, decide(spec.Task{Dir: "/srv/..a", Command: job}, "/srv/b..").Allowed)
 }
@@ -145,8 +145,8 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	signed.Signature = must.Get(signatures.OfRun("r", unsigned).Sign(key, time.Now().Add(time.Hour)))(t)
 	p := &plan{Run: run, Statement: of(unsigned).statement}
 	require.NoError(t, h.gate.sameSpec(p, of(unsigned)))
-	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "this host knows the run with a different spec or different signers")
-	assert.ErrorContains(t, h.gate.sameSpec(p, of(&signed)), "this host knows the run with a different spec or different signers")
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "this host already has the run, with a different spec or different signers")
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(&signed)), "this host already has the run, with a different spec or different signers")
 
 	elastic := &spec.RunSpec{
 		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},
@@ -170,11 +170,11 @@ func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 		return err
 	}
 	h.Server = answering{}
-	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+	assert.ErrorContains(t, ask(), "2000000000 tasks; at most 10000 are allowed")
 	s.Hosts.Count, s.RestartScope = "2:4", spec.RestartScopeGroup
-	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+	assert.ErrorContains(t, ask(), "2000000000 tasks; at most 10000 are allowed")
 	h.Guard = nil
-	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
+	assert.ErrorContains(t, ask(), "2000000000 tasks; at most 10000 are allowed")
 }
 
 // policedControl returns a host with a run that only alice may have signed; bounds are added to her
@@ -212,10 +212,10 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 		"restart": ask(c.host.RestartTasks, spec.HostRequest[spec.TaskRequest]{Request: spec.TaskRequest{Tasks: unknown}}),
 		"stacks":  stacks(unknown...),
 	} {
-		assert.ErrorContains(t, err, "the run has no task worker-9 here", what)
+		assert.ErrorContains(t, err, "the run has no task worker-9 on this host", what)
 	}
 	c.process("worker-9", "")
-	assert.ErrorContains(t, stacks(), "the run has no task worker-9 here", "an added one that was forgotten")
+	assert.ErrorContains(t, stacks(), "the run has no task worker-9 on this host", "an added one that was forgotten")
 	assert.ErrorContains(t, ask(c.host.Unreserve, spec.Group{}), "worker-0 is still running here")
 	assert.NotEmpty(t, c.host.plans.all()[0].Tasks)
 	c.processes = nil

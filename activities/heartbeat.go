@@ -222,7 +222,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	case server.IsContact(err):
 		return supervisor.Contact{}, retryAt("its start was cancelled: "+err.Error(), "NotStarted", 0)
 	default:
-		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)
+		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer about it: %v", errAway, err)
 	}
 }
 
@@ -256,7 +256,7 @@ func (l *taskLease) renew(ctx context.Context, until int64) {
 	}
 	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: until})
 	if err != nil && ctx.Err() == nil {
-		l.Log.Debug("the time limit of a process without a server was not extended", zap.Stringer("task", l.key), zap.Error(err))
+		l.Log.Debug("could not extend the time limit of a process without a server", zap.Stringer("task", l.key), zap.Error(err))
 	}
 }
 
@@ -315,7 +315,7 @@ func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) 
 			case lease.Cancelled:
 				return sent, temporal.NewCanceledError()
 			case lease.Gone:
-				return sent, serviceerror.NewNotFound("the server no longer knows the attempt, according to another host")
+				return sent, serviceerror.NewNotFound("the server no longer has the attempt, according to another host")
 			case lease.Silent:
 				l.holder.Agreed(sent)
 				l.renew(ctx, l.holder.Until())

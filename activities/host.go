@@ -170,7 +170,7 @@ func NewHost(c Config) (*Host, error) {
 		return nil, err
 	}
 	for _, path := range plans.damaged {
-		c.Log.Error("a host's file about a run was damaged and is set aside; the run is lost on this host", zap.String("file", path))
+		c.Log.Error("a host's file about a run was damaged and has been set aside; the run is lost on this host", zap.String("file", path))
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.New()
@@ -261,7 +261,7 @@ type (
 		gate  *gate
 		ships *shipping
 	}
-	// reservations reserves tasks' slots, ports and user.
+	// reservations reserves the slots, ports and users of tasks.
 	reservations struct {
 		*core
 		stops    *stopper

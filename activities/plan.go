@@ -157,7 +157,7 @@ func openPlans(stateDir string) (*planStore, error) {
 		if err := json.Unmarshal(b, &p); err != nil {
 			// Other runs must continue; this plan's run is host-lost.
 			if err := os.Rename(f, f+".damaged"); err != nil {
-				return nil, fmt.Errorf("the file %s of a run is damaged, and cannot be set aside: %w", f, err)
+				return nil, fmt.Errorf("the file %s of a run is damaged and cannot be set aside: %w", f, err)
 			}
 			s.damaged = append(s.damaged, f+".damaged")
 			continue

@@ -159,8 +159,8 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{
-		"env.A.from_file: on host host-a: /nonexistent: no such file or directory (worker-0 and 2 more); make it a file that the host worker can read, with the value in it and nothing else",
-		"env.B.from_env: on host host-a: the host worker has no variable NO_TOKEN (worker-0 and 2 more); start the host worker with it, or name another variable or a file",
+		"env.A.from_file: on host host-a: /nonexistent: no such file or directory (worker-0 and 2 more); make it a file that the host worker can read and that contains only the value",
+		"env.B.from_env: on host host-a: the host worker's environment does not contain NO_TOKEN (worker-0 and 2 more); start the host worker with it, or name another variable or a file",
 	}, texts)
 }
 

@@ -59,7 +59,7 @@ func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.
 	if err != nil {
 		p = &plan{Run: run, Spec: in.Spec}
 	}
-	r.Log.Info("stopping processes that an earlier start left", zap.Strings("tasks", tasksOf(older)))
+	r.Log.Info("stopping processes left by an earlier start", zap.Strings("tasks", tasksOf(older)))
 	if err := r.stops.stopProcesses(ctx, p, older, supervisor.ReasonCollateral); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 		err = c.makeRunDir(run, s, user)
 	}
 	if err != nil {
-		remedy := "name a directory the host worker may write to"
+		remedy := "name a directory to which the host worker can write"
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 			remedy = makeRoom
 		}
@@ -77,19 +77,19 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 }
 
 // makeRoom is the remedy for a full disk.
-const makeRoom = "make room there, or name another directory"
+const makeRoom = "free some space there, or name another directory"
 
 // checkProgram reports why a task could not be started in a directory.
 func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {
 	if info, err := os.Stat(dir); err != nil {
 		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, reasonOf(err)),
-			"make the directory there, or name another", 0)
+			"create the directory on that host, or name another one", 0)
 		return
 	} else if !info.IsDir() {
 		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, c.Name), "name a directory", 0)
 		return
 	} else if err := hostuser.Access(dir, unix.X_OK); err != nil {
-		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, err), "name one that the tasks may enter", 0)
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, err), "name a directory that the tasks can enter", 0)
 		return
 	}
 	path := lookPath(t.Command[0], dir, slices.Concat(c.environ(), envList(env)))
@@ -230,19 +230,19 @@ func remedyOf(command []string, err error) string {
 	program := command[0]
 	switch interpreter := fault.InterpreterFor(program); {
 	case errors.Is(err, errCarriage):
-		return `take them out of the file: sed -i 's/\r$//' ` + program
+		return `remove the carriage returns: sed -i 's/\r$//' ` + program
 	case errors.Is(err, errNotFound) && isForShell(command):
-		return "that needs a shell: sh -c '" + strings.ReplaceAll(strings.Join(command, " "), "'", `'\''`) + "'"
+		return "that requires a shell: sh -c '" + strings.ReplaceAll(strings.Join(command, " "), "'", `'\''`) + "'"
 	case errors.Is(err, errNotFound):
-		return "give a path, or a program that is in PATH there"
+		return "write its path, or name a program that is in the host's PATH"
 	case interpreter != "":
-		return fmt.Sprintf("name its interpreter first: %s %s", interpreter, program)
+		return fmt.Sprintf("put its interpreter in front: %s %s", interpreter, program)
 	case errors.Is(err, errNoPermission):
-		return "chmod +x it, or name its interpreter first"
+		return "run chmod +x, or put its interpreter in front"
 	case errors.Is(err, errNoInterpreter):
-		return "install it, or name another interpreter in the first line of the program or in front of it"
+		return "install it, or name another interpreter, in the program's first line or in front of the program"
 	}
-	return "give a path, or a program that is in PATH there"
+	return "write its path, or name a program that is in the host's PATH"
 }
 
 // isForShell reports whether a command that was not found looks like a shell command line: it is a

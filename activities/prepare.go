@@ -112,7 +112,6 @@ func (h *Host) reachMaster(ctx context.Context, c *hostapi.Cluster) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil
 	}
-	return fmt.Errorf("host %s cannot reach %s, which has rank 0, by its address %s (MASTER_ADDR): %w; connect their networks, "+
-		"give the host worker on %s an address that others reach with --advertise, or leave torch out of env_profiles",
+	return fmt.Errorf("host %s cannot reach %s, which has rank 0, at its address %s (MASTER_ADDR): %w; connect their networks, start the host worker on %s with an --advertise address that other hosts can reach, or remove torch from env_profiles",
 		h.Name, master.Host, c.MasterAddr, err, master.Host)
 }

@@ -29,7 +29,7 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	})
 	// If the directory is missing, the process could not be started, and its exit explains why.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.Log.Warn("the start of a process is not recorded", zap.String("task", l.key.String()), zap.Error(err))
+		l.Log.Warn("could not record the start of a process", zap.String("task", l.key.String()), zap.Error(err))
 	}
 }
 

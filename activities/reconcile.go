@@ -63,7 +63,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 			r.group.Go(func(ctx context.Context) {
 				defer looking.Delete(p.Run)
 				if err := r.reconcile(ctx, p); err != nil && ctx.Err() == nil {
-					r.Log.Debug("a run cannot be compared with the server now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+					r.Log.Debug("cannot compare a run with the server at present", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
 				if !r.leases.holdsAny(p) {
 					_ = retry.Sleep(ctx, restOf(p))
@@ -112,7 +112,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 		if err := r.knows(ctx, p); err != nil {
 			return err
 		}
-		return r.abandon(p, "the server no longer knows the run", &workflowpb.WorkflowExecutionInfo{})
+		return r.abandon(p, "the server no longer has the run", &workflowpb.WorkflowExecutionInfo{})
 	case err != nil:
 		return err
 	case !workflowstatus.IsOpen(d.GetWorkflowExecutionInfo().GetStatus()):
@@ -161,7 +161,7 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 
 // errNotBegun is returned if a group's activities may not have started yet, or the group may be
 // about to reoffer some. The next round repeats the check.
-var errNotBegun = errors.New("a group of the run has not begun yet")
+var errNotBegun = errors.New("a group of the run has not started yet")
 
 // pendingHere returns the pending activities of a run and its groups on this host.
 func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
@@ -317,7 +317,7 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 }
 
 // errStranger is returned if the run is not on this server.
-var errStranger = errors.New("this is a different Temporal server, or its database is new; the processes of the run continue")
+var errStranger = errors.New("this is a different Temporal server, or its database is new; the run's processes continue")
 
 // knows returns nil if the run was placed from this server. Otherwise it proves nothing that the
 // server does not know the run.

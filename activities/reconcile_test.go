@@ -306,7 +306,7 @@ func TestReachMaster(t *testing.T) {
 	require.NoError(t, reach(cluster("a", "127.0.0.1", spec.EnvTorch)))
 
 	err := reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow, spec.EnvTorch))
-	require.ErrorContains(t, err, "host b cannot reach a, which has rank 0, by its address nobody.invalid (MASTER_ADDR): ")
+	require.ErrorContains(t, err, "host b cannot reach a, which has rank 0, at its address nobody.invalid (MASTER_ADDR): ")
 	assert.ErrorContains(t, err, "--advertise")
 	require.NoError(t, reach(cluster("a", "nobody.invalid", spec.EnvTensorFlow)), "nobody is told of it")
 	require.NoError(t, reach(cluster("b", "nobody.invalid", spec.EnvTorch)), "it is this host")

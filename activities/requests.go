@@ -78,7 +78,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 		if q.ask != "" {
 			d := g.decide(p, t, q.ask)
 			if !ok && g.Guard.HasPolicy() {
-				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s here", name)}
+				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s on this host", name)}
 			}
 			if !d.Allowed {
 				e.Asked = q.what
@@ -93,7 +93,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 			if q.ask != "" {
 				return err
 			}
-			g.Log.Error("a request was not written to the audit log", zap.Error(err), zap.String("task", e.Task))
+			g.Log.Error("could not write a request to the audit log", zap.Error(err), zap.String("task", e.Task))
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 func (g *gate) noted(run runkey.Run, what string) {
 	err := g.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
-		g.Log.Error("a request was not written to the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
+		g.Log.Error("could not write a request to the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
 	}
 }
 

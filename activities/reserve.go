@@ -272,7 +272,7 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 		return nil
 	}
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("host %s has %d of %d slots free, the run needs %d", r.Name, max(0, r.Slots-used), r.Slots, want),
+		fmt.Sprintf("host %s has %d of %d slots free, but the run needs %d", r.Name, max(0, r.Slots-used), r.Slots, want),
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 

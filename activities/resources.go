@@ -151,7 +151,7 @@ func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Prob
 			if !slices.Contains(there.Controllers, name) {
 				problems = append(problems, spec.Problem{
 					Path:    "limits." + limitNames[name],
-					Message: fmt.Sprintf("host %s cannot enforce it: %s", c.Name, there.Why), Remedy: "or leave the limit out",
+					Message: fmt.Sprintf("host %s cannot enforce it: %s", c.Name, there.Why), Remedy: "or omit the limit",
 				})
 			}
 		}

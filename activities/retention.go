@@ -31,10 +31,10 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 		}
 		removed, err := r.Retention.Apply(r.LogRoot, r.now(), Holds)
 		if len(removed) > 0 {
-			r.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
+			r.Log.Info("removed logs of runs that ended long ago or had too many", zap.Strings("runs", removed))
 		}
 		if err != nil {
-			r.Log.Warn("expired logs cannot be removed", zap.Error(err))
+			r.Log.Warn("could not remove expired logs", zap.Error(err))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) 
 		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.Log.Warn("the end of a run cannot be recorded; its logs stay until they are removed by hand", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		r.Log.Warn("could not record a run's end; its logs stay until they are removed by hand", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	return nil
 }

@@ -224,7 +224,7 @@ func (r *reservations) letThrough(user *hostuser.User) error {
 	return user.Do(func() error {
 		for _, dir := range []string{r.StateDir, r.LogRoot} {
 			if at := closedAbove(dir); at != "" {
-				return fmt.Errorf("the user %s cannot pass through %s to the files of their tasks: start the host worker with another --state-dir, such as /var/lib/clusterrun, or chmod o+x %s", user.Name, at, at)
+				return fmt.Errorf("the user %s cannot pass through %s to the tasks' files: start the host worker with another --state-dir, such as /var/lib/clusterrun, or run chmod o+x %s", user.Name, at, at)
 			}
 		}
 		return nil
@@ -252,7 +252,7 @@ func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 		return p.User, nil
 	}
 	if q.User != "" {
-		return nil, fmt.Errorf("the process ran as the user %s, and the record needed to read its files is gone", q.User)
+		return nil, fmt.Errorf("the process ran as the user %s, but the record needed to read its files has been deleted", q.User)
 	}
 	return nil, nil
 }

@@ -51,7 +51,7 @@ func (s *stopper) settle(ctx context.Context, run runkey.Run, in hostapi.TasksIn
 	if len(left) == 0 {
 		return spec.RequestAnswer{}, nil
 	}
-	s.Log.Info("stopping processes that their run no longer knows", zap.Strings("tasks", tasksOf(left)))
+	s.Log.Info("stopping processes that no longer belong to their run", zap.Strings("tasks", tasksOf(left)))
 	if p != nil {
 		err = s.stopProcesses(ctx, p, left, supervisor.ReasonCollateral)
 	} else {

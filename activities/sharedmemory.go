@@ -66,7 +66,7 @@ func (l *taskLease) cleanShm() {
 		left, err = diskspace.RemoveShm(diskspace.ShmDir, left)
 	}
 	if n := len(left); n > 0 || err != nil {
-		l.Log.Info("shared memory of ended processes was removed (clean_shm)", zap.Int("files", n), zap.Int64("bytes", diskspace.ShmBytes(left)), zap.Error(err))
+		l.Log.Info("removed shared memory left by exited processes (clean_shm)", zap.Int("files", n), zap.Int64("bytes", diskspace.ShmBytes(left)), zap.Error(err))
 	}
 }
 

@@ -47,7 +47,7 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	}
 	if a == nil {
 		return nil, refusedSpec([]spec.Problem{{
-			Path: "ship", Message: "the directory is not packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which pack it",
+			Path: "ship", Message: "the directory has not been packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which pack it",
 		}})
 	}
 	var now atomic.Pointer[spec.Fetching]
@@ -84,7 +84,7 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	}
 	sh.sweepShipped(nil) // frees space
 	return nil, temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("the shipped directory cannot be fetched: %v", err), spec.ErrPlacement,
+		fmt.Sprintf("cannot fetch the shipped directory: %v", err), spec.ErrPlacement,
 		// A run with its own host cannot be placed elsewhere.
 		temporal.ApplicationErrorOptions{NonRetryable: sh.Owned})
 }
@@ -143,7 +143,7 @@ func (sh *shipping) fetch(ctx context.Context, a spec.Archive, sources []spec.Ho
 		}
 	}
 	if len(problems) == 0 {
-		return errors.New("no host serves it; the host workers need --listen if the Temporal server is on this machine")
+		return errors.New("no host serves it; host workers need --listen if the Temporal server is on this machine")
 	}
 	return errors.New(strings.Join(problems, "; "))
 }
@@ -216,7 +216,7 @@ func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 // done.
 func (r *reconciler) keepStore(ctx context.Context) {
 	if err := r.shipped.Clear(); err != nil {
-		r.Log.Warn("unfinished downloads cannot be removed", zap.Error(err))
+		r.Log.Warn("could not remove unfinished downloads", zap.Error(err))
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -255,7 +255,7 @@ func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 		Over: over,
 	})
 	if err != nil {
-		sh.Log.Warn("shipped directories cannot be removed", zap.Error(err))
+		sh.Log.Warn("could not remove shipped directories", zap.Error(err))
 	}
 }
 

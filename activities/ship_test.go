@@ -130,7 +130,7 @@ func TestWhatIsShippedIsNotPacked(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.ErrorContains(t, err, "ship: the directory is not packed; start the run with `clusterrun run` or `clusterrun submit`, which pack it")
+	assert.ErrorContains(t, err, "ship: the directory has not been packed; start the run with `clusterrun run` or `clusterrun submit`, which pack it")
 }
 
 // refusedAs checks that a reservation failed with an error after which another host is tried.
@@ -139,7 +139,7 @@ func refusedAs(t *testing.T, err error, texts ...string) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrPlacement, app.Type())
-	for _, text := range append(texts, "the shipped directory cannot be fetched: ") {
+	for _, text := range append(texts, "cannot fetch the shipped directory: ") {
 		assert.Contains(t, app.Message(), text)
 	}
 }
@@ -165,7 +165,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have the archive that the run ships, or does not offer it to this run"},
 		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have the archive that the run ships, or does not offer it to this run"},
 		"a token to store":         {*good.DescribeStore(), "it does not have the archive that the run ships, or does not offer it to this run"},
-		"another certificate":      {strange, "the certificate is unknown to the run"},
+		"another certificate":      {strange, "the run does not have this certificate"},
 		"a host that is not there": {*gone.DescribeArchive(archive.Digest), "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 			require.NoError(t, bringTo(t, h, archive.Archive, c.from, *good.DescribeArchive(archive.Digest)), "another host has it")
 		})
 	}
-	refusedAs(t, bringTo(t, shippingTo(t, t.TempDir()), archive.Archive), "no host serves it; the host workers need --listen")
+	refusedAs(t, bringTo(t, shippingTo(t, t.TempDir()), archive.Archive), "no host serves it; host workers need --listen")
 }
 
 // The source is lost during a fetch, and the host continues with another source.

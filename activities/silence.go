@@ -88,16 +88,16 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	if tasks = s.leases.stillSilent(k); len(tasks) == 0 {
 		return // they were stopped, or work again
 	}
-	s.Log.Warn("the run has not acted on silent tasks; this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
+	s.Log.Warn("the run has not acted on silent tasks; this host will", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
 	if err := s.silentAlone(ctx, p, tasks); err != nil {
-		s.Log.Error("no action is taken on silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
+		s.Log.Error("could not act on silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
 	}
 }
 
 // tellSilent reports silent tasks to the run until it answers or refuses.
 func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string) error {
 	if s.Runs == nil {
-		return errors.New("this host sends no requests to runs")
+		return errors.New("this host does not send requests to runs")
 	}
 	update := taskservices.RunUpdate{
 		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent.Name, k.Generation, s.Instance, rand.Text()),
@@ -115,7 +115,7 @@ func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) err
 		_, err = s.captures.captureStacks(ctx, p, tasks, 0)
 	}
 	if err != nil {
-		s.Log.Warn("the stacks of silent tasks were not saved", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		s.Log.Warn("could not save the stacks of silent tasks", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	switch p.Spec.OnSilence {
 	case spec.OnSilenceRestart:

@@ -40,8 +40,8 @@ func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.Pr
 	return supervisor.ProcessesReply{}, nil
 }
 
-// on_silence is carried out once all of the run's tasks on the host are silent, and again only
-// after one has given a sign.
+// on_silence takes effect once all of the run's tasks on the host are silent, and again only after
+// one of them has shown activity.
 func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
 	h := assemble(&core{Config: Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()}, now: time.Now})

@@ -117,7 +117,7 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 		switch {
 		case len(stack) > 0:
 		case errors.Is(r.Err, stacks.ErrGone):
-			stack = stacktree.Stack{{Kind: stacktree.Ended, Function: "ended while stacks were being saved"}}
+			stack = stacktree.Stack{{Kind: stacktree.Ended, Function: "exited while stacks were being saved"}}
 		case r.Err != nil:
 			stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + bounded(r.Err.Error())}}
 		}
@@ -198,7 +198,7 @@ type quietProcess struct {
 }
 
 func quietFor(p supervisor.Process, now time.Time) quietProcess {
-	q := quietProcess{Process: p, since: now, text: "its output goes to no file"}
+	q := quietProcess{Process: p, since: now, text: "its output does not go to a file"}
 	var written time.Time
 	files := 0
 	for _, name := range []string{tasklog.StdoutFile, tasklog.StderrFile} {

@@ -145,8 +145,8 @@ func TestTheSilentAreFirst(t *testing.T) {
 	none := quietFor(supervisor.Process{}, now)
 	assert.True(t, silent.since.Before(busy.since))
 	assert.True(t, busy.since.Before(unknown.since))
-	assert.Equal(t, "its output goes to no file", unknown.text)
-	assert.Equal(t, "its output goes to no file", none.text)
+	assert.Equal(t, "its output does not go to a file", unknown.text)
+	assert.Equal(t, "its output does not go to a file", none.text)
 }
 
 func TestStacksOfARunWithoutLogs(t *testing.T) {
@@ -162,7 +162,7 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	path := out.Files["worker-0"]
 	assert.True(t, strings.HasPrefix(path, c.host.captures.ownCaptures()+"/"), path)
 	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-stacks-"), path)
-	assert.Contains(t, must.Read(t, path), "its output goes to no file")
+	assert.Contains(t, must.Read(t, path), "its output does not go to a file")
 	assert.NoDirExists(t, filepath.Join(c.host.captures.ownCaptures(), "long"))
 	again := must.Get(c.stacks())(t)
 	assert.FileExists(t, path)

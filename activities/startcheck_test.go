@@ -35,11 +35,11 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		task spec.Task
 		want string
 	}{
-		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found (extra-0); that needs a shell: sh -c 'echo $RANK && echo it'\\''s'"},
-		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found (extra-0); that needs a shell: sh -c 'true|cat'`},
-		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found (extra-0); that needs a shell: sh -c 'cd /tmp'`},
-		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found (extra-0); give a path"},
-		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files (extra-0); take them out of the file: sed -i 's/\\r$//' " + carriage},
+		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found (extra-0); that requires a shell: sh -c 'echo $RANK && echo it'\\''s'"},
+		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found (extra-0); that requires a shell: sh -c 'true|cat'`},
+		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found (extra-0); that requires a shell: sh -c 'cd /tmp'`},
+		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found (extra-0); write its path"},
+		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files (extra-0); remove the carriage returns: sed -i 's/\\r$//' " + carriage},
 		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
 		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
 		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: /no/such/program on host host-a: command not found (extra-0)"},
@@ -107,8 +107,8 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{
-		"limits.cpus: host host-a cannot enforce it: there is memory only (ps-0); or leave the limit out",
-		"limits.pids: host host-a cannot enforce it: there is memory only (ps-0 and 1 more); or leave the limit out",
+		"limits.cpus: host host-a cannot enforce it: there is memory only (ps-0); or omit the limit",
+		"limits.pids: host host-a cannot enforce it: there is memory only (ps-0 and 1 more); or omit the limit",
 		fmt.Sprintf("limits.nofile: the host worker on host host-a may itself have at most %d (ps-0); raise its hard limit (ulimit -Hn, or LimitNOFILE of its service), or ask for less", files.Max),
 	}, texts)
 	assert.Equal(t, supervisor.Limits{Memory: 1 << 30, CPUs: 2, PIDs: 100, Rlimits: []supervisor.Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: files.Max + 1}}}, limitsOf(s, task("ps")))
@@ -140,7 +140,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	require.NoError(t, err)
 	problems = must.Get(h.checks.checkResources(run, in, all[1:]))(t)
 	require.Len(t, problems, 1)
-	assert.Equal(t, "devices: 4 tasks on host a share 3 devices (auto), but each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
+	assert.Equal(t, "devices: 4 tasks on host a share 3 devices (auto), but each needs one; set devices: [] for some types, or use fewer tasks", problems[0].String())
 	problems = must.Get(h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:]))(t)
 	assert.Empty(t, problems)
 
@@ -188,7 +188,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 func TestWhatIsNotUnderstood(t *testing.T) {
 	h := assemble(&core{Config: Config{Name: "host-a"}})
 	for text, want := range map[string]string{
-		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand the run's spec (unknown field "nicer"); upgrade it there`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not support the run's spec (unknown field "nicer"); upgrade it on that host`,
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0, "moon": 1}`:            `unknown field "moon"`,
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}], "on_silence": "sing"}, "generation": 0}`: `on_silence`,
 		`{"spec": {"command": "true", "tasks": [{"type": "worker"}]}, "generation": 0}`:                         `command`,
@@ -257,7 +257,7 @@ func TestPlansThatAreNotUnderstood(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, raw, 0o600))
 	}
 	write(s.path(run))
-	assert.EqualError(t, UnderstandsPlans(dir), `the stored description of run iris is not understood: unknown field "nice"`)
+	assert.EqualError(t, UnderstandsPlans(dir), `cannot decode the stored description of run iris: unknown field "nice"`)
 	text["released"] = true
 	write(s.path(run))
 	assert.NoError(t, UnderstandsPlans(dir))

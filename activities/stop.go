@@ -72,7 +72,7 @@ func withUnreached(answer spec.RequestAnswer, asked []string) spec.RequestAnswer
 	for _, task := range asked {
 		if !slices.Contains(answer.Tasks, task) {
 			answer.Problems = append(answer.Problems, spec.TaskProblem{
-				Task: task, Message: task + " has no process now, so nothing was done; try again once it has been started again",
+				Task: task, Message: task + " has no process at present, so nothing was done; try again once it has been restarted",
 			})
 		}
 	}

@@ -71,7 +71,7 @@ func (r *reservations) noteStuck(run runkey.Run, processes []supervisor.Process)
 	})
 	if err == nil {
 		_, _, which := p.held(true)
-		r.Log.Error("SIGKILL does not end processes; their slots and GPUs are held until they are gone", zap.String("run", run.WorkflowID), zap.String("processes", which))
+		r.Log.Error("SIGKILL does not end processes; their slots and GPUs remain reserved until the processes are gone", zap.String("run", run.WorkflowID), zap.String("processes", which))
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func (r *reservations) checkStuck(run runkey.Run, in hostapi.ReserveInput, tasks
 }
 
 // keepStuck reports whether the plan of a run that has released this host must stay because its
-// processes still exist. If they have just gone, it notifies the fleet.
+// processes still exist. If they have just exited, it notifies the fleet.
 func (r *reconciler) keepStuck(run runkey.Run) (bool, error) {
 	p, err := r.plans.get(run)
 	if err != nil || len(p.Stuck) == 0 {

@@ -13,12 +13,12 @@ import (
 // takeOverAgain is the time between requests to the server.
 var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcileEvery}
 
-// takeOver takes over the tasks that an earlier process of this host worker held, for the runs
-// present when this process starts.
+// takeOver takes over the tasks held by an earlier process of this host worker, for the runs that
+// exist when this process starts.
 func (r *reconciler) takeOver(ctx context.Context) {
 	by := server.Taker{
 		Identity: r.Identity, Host: r.Name, Queue: r.Queue,
-		Why: retryAt("the process that held the task is gone", "HostWorkerAway", 0),
+		Why: retryAt("the process that held the task has exited", "HostWorkerAway", 0),
 	}
 	for _, p := range r.plans.all() {
 		r.group.Go(func(ctx context.Context) {
@@ -27,7 +27,7 @@ func (r *reconciler) takeOver(ctx context.Context) {
 				if err == nil {
 					return
 				}
-				r.Log.Debug("the tasks of a run cannot be taken over now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+				r.Log.Debug("cannot take over a run's tasks at present", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				if again.Sleep(ctx) != nil {
 					return
 				}

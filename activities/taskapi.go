@@ -145,7 +145,7 @@ func howEnded(e spec.Exit) string {
 	case e.Cause == spec.CauseHostLost:
 		return "was lost"
 	case e.Signal != "":
-		return "ended by " + e.Signal
+		return "was killed by " + e.Signal
 	}
 	return fmt.Sprintf("exited with exit code %d", e.ExitCode)
 }

@@ -54,7 +54,7 @@ func TestHeartbeatIsSmall(t *testing.T) {
 	assert.Less(t, len(b), 850)
 }
 
-// served returns a host with a plan of two workers and these processes.
+// served returns a host with a plan of two workers and the given processes.
 func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
 	t.Helper()
 	h := must.Get(NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()}))(t)

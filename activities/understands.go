@@ -30,7 +30,7 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 		why = err.Error()
 	}
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("host %s has clusterrun %s, which does not understand the run's spec (%s); upgrade it there", r.Name, spec.Version, why),
+		fmt.Sprintf("host %s has clusterrun %s, which does not support the run's spec (%s); upgrade it on that host", r.Name, spec.Version, why),
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
@@ -42,7 +42,7 @@ func UnderstandsPlans(stateDir string) error {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&p); err != nil && json.Unmarshal(text, &p) == nil && !p.Released {
-			return fmt.Errorf("the stored description of run %s is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
+			return fmt.Errorf("cannot decode the stored description of run %s: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
 		}
 		return nil
 	})

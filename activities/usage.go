@@ -121,6 +121,6 @@ func (u *usageHistory) add(at time.Time, s supervisor.Sample) {
 
 func (u *usageHistory) failed(err error) {
 	if err != nil {
-		u.lease.Log.Debug("the usage of a process is not recorded", zap.Stringer("task", u.process.Key), zap.Error(err))
+		u.lease.Log.Debug("could not record a process's usage", zap.Stringer("task", u.process.Key), zap.Error(err))
 	}
 }

@@ -43,7 +43,7 @@ var hooks = &http.Client{
 func postNotice(ctx context.Context, address, id, secret string, body []byte, now time.Time) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return &hookRefusedError{"the address of the webhook cannot be used"}
+		return &hookRefusedError{"the webhook's address cannot be used"}
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "clusterrun/"+spec.Version)

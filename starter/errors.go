@@ -56,7 +56,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
+	return fmt.Sprintf("there is no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
 }
 
 // RunningError reports that a run ID is in use.
@@ -90,10 +90,9 @@ type UnansweredError struct {
 func (e *UnansweredError) Error() string {
 	frozen := ""
 	if !servererror.IsUnpolled(e.Cause) {
-		frozen = ", or its host worker is frozen or cut off"
+		frozen = ", or its host worker is frozen or disconnected"
 	}
-	return fmt.Sprintf("run %s does not answer: no host worker executes its workflow at the moment%s; "+
-		"is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID, frozen)
+	return fmt.Sprintf("run %s does not answer: no host worker executes its workflow at present%s; is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID, frozen)
 }
 
 // Unwrap returns the client's error.
@@ -111,7 +110,7 @@ type StuckError struct {
 
 func (e *StuckError) Error() string {
 	if e.Paused {
-		return fmt.Sprintf("run %s is paused in Temporal: it decides nothing until it is unpaused there", e.RunID)
+		return fmt.Sprintf("run %s is paused in Temporal: nothing happens until it is unpaused there", e.RunID)
 	}
 	if e.Attempt > 1 {
 		return fmt.Sprintf("run %s is stuck: its workflow failed %d times in a row; see the log of its host worker", e.RunID, e.Attempt-1)

@@ -34,7 +34,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	var found []Summary
 	for _, open := range []bool{true, false} {
 		if found, err = o.latest(ctx, c, found, open); err != nil {
-			return "", fmt.Errorf("look for runs that begin with %s: %w", beginning, err)
+			return "", fmt.Errorf("look for runs that start with %s: %w", beginning, err)
 		}
 	}
 	var ids []string

@@ -93,7 +93,7 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 		return answer, &NoFleetError{Queue: f.Queue}
 	}
 	if err := out.QueryResult.Get(&answer); err != nil {
-		return answer, fmt.Errorf("the list of hosts of queue %s has another version: %w", f.Queue, err)
+		return answer, fmt.Errorf("the host list of queue %s has another version: %w", f.Queue, err)
 	}
 	return answer, nil
 }
@@ -113,7 +113,7 @@ func (f *Fleet) update(ctx context.Context, name string, arg any) error {
 		err = handle.Get(ctx, nil)
 	}
 	if isUnanswered(err) {
-		return fmt.Errorf("%w; the request may still be carried out once one does", f.requestError(err))
+		return fmt.Errorf("%w; the request may still be carried out once one is running", f.requestError(err))
 	}
 	return f.requestError(err)
 }
@@ -135,7 +135,7 @@ func (f *Fleet) requestError(err error) error {
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
 	case isUnanswered(err):
-		return fmt.Errorf("no host of queue %q answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
+		return fmt.Errorf("no host in queue %q answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
 		return fmt.Errorf("queue %s: %w", f.Queue, err)
 	}

@@ -21,7 +21,7 @@ func TestAFleetThatDoesNotAnswer(t *testing.T) {
 		context.DeadlineExceeded,
 	} {
 		said := f.requestError(err)
-		assert.ErrorContains(t, said, "no host of queue \"gpus\" answers; is a `clusterrun worker` running?")
+		assert.ErrorContains(t, said, "no host in queue \"gpus\" answers; is a `clusterrun worker` running?")
 		assert.ErrorIs(t, said, err)
 	}
 	assert.EqualError(t, f.requestError(errors.New("no route")), "queue gpus: no route")

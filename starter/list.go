@@ -136,7 +136,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summar
 	for {
 		r, err := c.ListWorkflow(ctx, request)
 		if unknown := runs.RefusedAttribute(err); unknown != "" {
-			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, spec.RegisterAttributes())
+			return nil, fmt.Errorf("the server does not have the search attribute %s; register the attributes with `%s`, and runs started from then on can be found by them", unknown, spec.RegisterAttributes())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)

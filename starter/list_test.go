@@ -123,7 +123,7 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 	c.On("ListWorkflow", mock.Anything, mock.Anything).
 		Return(nil, serviceerror.NewInvalidArgument("invalid query: ClusterRunCause is not a valid search attribute")).Once()
 	_, err := starter.List(t.Context(), c, starter.ListOptions{Cause: "oom"})
-	assert.ErrorContains(t, err, "the server does not know the search attribute ClusterRunCause: `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
+	assert.ErrorContains(t, err, "the server does not have the search attribute ClusterRunCause; register the attributes with `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
 }
 
 // The server selects by name and owner, and List among those whose beginning matches a pattern.
@@ -271,6 +271,6 @@ func TestListNamesTheStateOfOpenRuns(t *testing.T) {
 	require.Len(t, pending, 2)
 	assert.Equal(t, "queued", pending[0].Run.WorkflowID)
 	assert.Equal(t, "depends", pending[1].Run.WorkflowID)
-	assert.Equal(t, "the end of a, b", pending[1].Why)
+	assert.Equal(t, "waiting for a, b", pending[1].Why)
 	assert.Equal(t, 2, pending[1].Tasks)
 }

@@ -45,7 +45,7 @@ func (f *Fleet) Pending(ctx context.Context) ([]PendingRun, error) {
 		if s.State == outcome.StateWaiting && s.Queue == f.Queue {
 			all = append(all, PendingRun{After: s.After, Waiting: fleet.Waiting{
 				Run: fleet.Run{WorkflowID: s.RunID, RunID: s.ExecutionID}, Priority: cmp.Or(s.Priority, spec.DefaultPriority),
-				Tasks: s.taskCount, Since: s.Started, Why: "the end of " + shorten.List(s.After, 3),
+				Tasks: s.taskCount, Since: s.Started, Why: "waiting for " + shorten.List(s.After, 3),
 			}})
 		}
 	}

@@ -95,7 +95,7 @@ func (c *chain) requestError(err error) error {
 		return nil
 	case errors.As(err, &application):
 		if strings.HasPrefix(application.Message(), unknownUpdate) && c.isSweepNow() {
-			return &RefusedError{Reason: fmt.Sprintf("%s is a sweep, which has no tasks of its own; name a trial, such as %s", c.id, spec.TrialID(c.id, 0)), Invalid: true}
+			return &RefusedError{Reason: fmt.Sprintf("%s is a sweep, which does not have its own tasks; name a trial, such as %s", c.id, spec.TrialID(c.id, 0)), Invalid: true}
 		}
 		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
 		if application.HasDetails() {

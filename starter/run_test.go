@@ -131,7 +131,7 @@ func TestWaitForATerminatedRun(t *testing.T) {
 	events.On("Next").Return(&historypb.HistoryEvent{
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
 			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{
-				Reason: "its owner is gone", Identity: "me@here",
+				Reason: "its owner has exited", Identity: "me@here",
 			},
 		},
 	}, nil).Once()
@@ -141,7 +141,7 @@ func TestWaitForATerminatedRun(t *testing.T) {
 	assert.Nil(t, result)
 	var terminated *starter.TerminatedError
 	require.ErrorAs(t, err, &terminated)
-	assert.EqualError(t, err, "run iris-1 was terminated by me@here (its owner is gone) and left no result")
+	assert.EqualError(t, err, "run iris-1 was terminated by me@here (its owner has exited) and left no result")
 }
 
 func TestRequestErrors(t *testing.T) {

@@ -52,7 +52,7 @@ type Options struct {
 // them and starts nothing. If the run ID is in use, it returns a [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
 	if s == nil {
-		return nil, errors.New("there is no spec; give one with the tasks of the run")
+		return nil, errors.New("there is no spec; pass one with the run's tasks")
 	}
 	mayExist := o.ID != "" && !o.IsNew
 	if err := o.complete(s); err != nil {

@@ -118,7 +118,7 @@ func TestStartRefusesAnIDInUse(t *testing.T) {
 	_, err := starter.Start(t.Context(), c, validSpec(), starter.Options{ID: "iris-1"})
 	var running *starter.RunningError
 	require.ErrorAs(t, err, &running)
-	assert.EqualError(t, err, "run iris-1 is running already; choose another ID, or stop that run first")
+	assert.EqualError(t, err, "run iris-1 is already running; choose another ID, or stop that run first")
 }
 
 // A namespace with only some of the search attributes, or none, gets the run with those that it

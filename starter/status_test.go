@@ -94,7 +94,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.Equal(t, "host-a", s.Tasks[0].Host)
 	assert.Zero(t, s.Tasks[0].NextStart)
 	assert.Equal(t, time.Unix(120, 0).UTC(), s.Tasks[0].LastOutput)
-	assert.Zero(t, s.Tasks[1].LastOutput, "its process has ended")
+	assert.Zero(t, s.Tasks[1].LastOutput, "its process has exited")
 	assert.Equal(t, time.Unix(120, 0).UTC(), *s.LastOutput())
 	assert.Zero(t, s.Tasks[1].PID, "it waits to be started again")
 	assert.Equal(t, "exit code 1", s.Tasks[1].LastFailure)
@@ -275,7 +275,7 @@ func TestBarriersOfTheRunItself(t *testing.T) {
 
 // at describes a run's workflow task at one check.
 type at struct {
-	scheduled time.Duration // before or after the first check
+	scheduled time.Duration // relative to the first check; negative means before it
 	state     enumspb.PendingWorkflowTaskState
 	attempt   int32
 	none      bool // no task

@@ -24,7 +24,7 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	}
 	info := d.GetWorkflowExecutionInfo()
 	if info.GetType().GetName() != spec.SweepWorkflowType {
-		return nil, fmt.Errorf("run %s is no sweep", r.ID)
+		return nil, fmt.Errorf("run %s is not a sweep", r.ID)
 	}
 	// Every execution has the same spec. The server deletes executions some time after they
 	// close.

@@ -20,7 +20,7 @@ func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return err
 	case codes.NotFound:
-		return fmt.Errorf("the namespace %q: %w; give another with --namespace", namespace, err)
+		return fmt.Errorf("the namespace %q: %w; use another one with --namespace", namespace, err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (o Options) checkListen() error {
 func (s *side) openFiles() *hostservice.Server {
 	files, err := s.listen()
 	if err != nil {
-		s.log.Error("The output of runs cannot be read from other hosts.", zap.Error(err))
+		s.log.Error("Other hosts cannot read the output of runs.", zap.Error(err))
 	}
 	return files
 }

@@ -70,7 +70,7 @@ func (s *side) exitWhenIdle(ctx context.Context) {
 			continue
 		}
 		if err := s.exitUnlessWanted(ctx); err != nil && !errors.Is(err, filelock.ErrLocked) {
-			s.log.Warn("cannot tell whether runs still need this host worker; staying", zap.Error(err))
+			s.log.Warn("cannot tell whether runs still need this host worker; keeping it running", zap.Error(err))
 		}
 	}
 }
@@ -106,6 +106,6 @@ func (s *side) exitUnlessWanted(ctx context.Context) error {
 	if err := os.WriteFile(lock.Name(), []byte(strconv.Itoa(pid)), 0o600); err != nil {
 		return err
 	}
-	s.log.Info("this host worker was idle for too long, and exits", zap.Duration("idle", s.IdleExit))
+	s.log.Info("this host worker was idle for too long; exiting", zap.Duration("idle", s.IdleExit))
 	return supervisor.RequestEnd(ctx, s.StateDir, pid)
 }

@@ -48,7 +48,7 @@ func (s *side) serveMetrics(ctx context.Context) {
 		}
 		if why := err.Error(); why != said {
 			said = why
-			s.log.Warn("metrics are not served; trying again", zap.Error(err))
+			s.log.Warn("metrics are not being served; trying again", zap.Error(err))
 		}
 		_ = again.Sleep(ctx)
 	}

@@ -36,7 +36,7 @@ func (s *side) startWorkers() (polling, error) {
 	for i, w := range all {
 		if err := w.Start(); err != nil {
 			all[:i].stop()
-			return nil, fmt.Errorf("poll the queues of this host: %w", err)
+			return nil, fmt.Errorf("poll this host's queues: %w", err)
 		}
 	}
 	return all, nil

@@ -130,7 +130,7 @@ func (s *side) run(ctx context.Context) error {
 func (s *side) prepare(ctx context.Context) (err error) {
 	if s.Home != nil {
 		go s.Home.Keep(ctx, func(err error) {
-			s.log.Warn("the embedded Temporal server cannot be started; trying again", zap.Error(err))
+			s.log.Warn("cannot start the embedded Temporal server; trying again", zap.Error(err))
 		})
 	}
 	if s.Slots < 0 {
@@ -275,7 +275,7 @@ func (s *side) leave(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, leaveBound)
 	defer done()
 	if err := s.supervisor.Leave(ctx); err != nil {
-		s.log.Debug("the supervisor could not be notified of the exit", zap.Error(err))
+		s.log.Debug("could not notify the supervisor of the exit", zap.Error(err))
 	}
 }
 
@@ -355,7 +355,7 @@ func (s *side) sayReady(ready bool) {
 // sayServing reports to the supervisor that this host's queues are served.
 func (s *side) sayServing(ctx context.Context) {
 	if err := s.supervisor.Serving(ctx); err != nil {
-		s.log.Debug("the supervisor could not be notified that its host is served", zap.Error(err))
+		s.log.Debug("could not notify the supervisor that its host is served", zap.Error(err))
 	}
 }
 
@@ -379,7 +379,7 @@ func (s *side) sayMembership(ctx context.Context) func(error) {
 		if said = now; err != nil {
 			s.log.Error("this host worker takes no new tasks", zap.Error(err))
 		} else {
-			s.log.Info("the queue has this host again")
+			s.log.Info("this host is in the queue again")
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Host == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			return o, fmt.Errorf("find the name of this host: %w; or give one with --host-name", err)
+			return o, fmt.Errorf("find this host's name: %w; or specify one with --host-name", err)
 		}
 		o.Host = name
 	}

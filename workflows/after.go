@@ -45,7 +45,7 @@ func awaitEarlier(parent workflow.Context, queue string, after []spec.After) err
 // endOf waits for the end of an earlier run.
 func endOf(ctx workflow.Context, queue string, i int, a spec.After) (spec.RunEnd, error) {
 	if a.Run == workflow.GetInfo(ctx).WorkflowExecution.ID {
-		return "", invalidAfter(i, "is the ID of this run", "a run cannot wait for itself; name another run")
+		return "", invalidAfter(i, "is this run's own ID", "a run cannot wait for itself; name another run")
 	}
 	// The first look finds the execution, because the ID may be reused while this run waits.
 	in := spec.RunEndInput{Run: a.Run}

@@ -33,7 +33,7 @@ func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption
 		b.resume(from)
 	}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, spec.QueryBarrier, b.status,
-		workflow.QueryHandlerOptions{Description: "Who waits at the barrier and who is missing."}); err != nil {
+		workflow.QueryHandlerOptions{Description: "Who is waiting at the barrier, and who is missing."}); err != nil {
 		return nil, err
 	}
 	if !b.run(ctx) {

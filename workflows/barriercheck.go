@@ -47,7 +47,7 @@ func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 		return
 	}
 	b.checking = true
-	timer := workflow.NewTimerWithOptions(ctx, checkAfter, workflow.TimerOptions{Summary: "look who is missing"})
+	timer := workflow.NewTimerWithOptions(ctx, checkAfter, workflow.TimerOptions{Summary: "check who is missing"})
 	b.selector.AddFuture(timer, func(workflow.Future) { b.check(ctx) })
 }
 
@@ -97,6 +97,6 @@ func checking(ctx workflow.Context, queue, host string, failed int) workflow.Con
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: checkInterval,
 		},
-		Summary: "who is missing, asked at " + markdown.Name(host),
+		Summary: "ask " + markdown.Name(host) + " who is missing",
 	})
 }

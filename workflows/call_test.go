@@ -125,7 +125,7 @@ func TestARunIsSkipped(t *testing.T) {
 func TestNoSuchEarlierRun(t *testing.T) {
 	for run, want := range map[string]string{
 		"none":                     `after[0].run: there is no run "none"`,
-		"default-test-workflow-id": "after[0].run: is the ID of this run",
+		"default-test-workflow-id": "after[0].run: is this run's own ID",
 	} {
 		w, _ := afterWorld(t, nil)
 		err := w.start(t, spec.RunSpec{After: []spec.After{{Run: run}}}, nil)
@@ -189,7 +189,7 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			var r spec.RunResult
 			require.NoError(t, app.Details(&r))
 			if c.missing {
-				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not come back; values and earlier exits that only it knows are missing")
+				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not return; values and earlier exits that only it has are missing")
 				assert.Equal(t, spec.CauseHostLost, r.Tasks[2].Exit.Cause)
 			} else {
 				assert.Empty(t, r.NotReleased)

@@ -82,12 +82,12 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	p := input.Payload()
 	if p == nil {
 		return nil, &spec.InvalidSpecError{Problems: []spec.Problem{{
-			Message: "the run's input is missing", Remedy: "give a run spec as JSON",
+			Message: "the run has no input", Remedy: "pass a run spec as JSON",
 		}}}
 	}
 	if e := string(p.GetMetadata()[converter.MetadataEncoding]); e != converter.MetadataEncodingJSON {
 		return nil, &spec.InvalidSpecError{Problems: []spec.Problem{{
-			Message: fmt.Sprintf("the input is encoded as %q", e), Remedy: "give a run spec as JSON",
+			Message: fmt.Sprintf("the input is encoded as %q", e), Remedy: "pass a run spec as JSON",
 		}}}
 	}
 	s, err := spec.Decode(p.GetData())

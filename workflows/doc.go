@@ -71,10 +71,11 @@
 // TellStopping brings it to the hosts, and is retried for as long as the run lives. The numbers
 // order a host's messages, so that the order of arrival does not matter. A stop can be withdrawn,
 // unlike the chief grace's seal. For the same reason the next generation of a group is reserved
-// with the last Stopping. The update's ID consists of generation, task and key, so that a repeated
-// update is the same. A run handles ten updates at a time and all tasks often ask together, so a
-// host asks for one task after another, and answers without the run once it has received a stop. A
-// clear from elsewhere that is still on its way also withdraws such a request.
+// with the last Stopping. The update's ID consists of the generation, the task and the key, so a
+// repeated update is recognized as a duplicate. A run handles ten updates at a time and all tasks
+// often ask together, so a host asks for one task after another, and answers without the run once
+// it has received a stop. A clear from elsewhere that is still on its way also withdraws such a
+// request.
 //
 // # Group restarts
 //

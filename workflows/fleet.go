@@ -100,10 +100,10 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func(after string) ([]fleet.HostStatus, error) {
 			return f.machine.HostsAfter(after, fleet.HostsPerPage), nil
-		}, workflow.QueryHandlerOptions{Description: "The hosts after a name, at most 100, and what runs use of them."}),
+		}, workflow.QueryHandlerOptions{Description: "The hosts after a given name, at most 100, and what runs use on them."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, func(after int) ([]fleet.Waiting, error) {
 			return f.machine.QueueAfter(after, fleet.WaitingPerPage), nil
-		}, workflow.QueryHandlerOptions{Description: "Pending runs after a position, at most 1,000, with reasons."}),
+		}, workflow.QueryHandlerOptions{Description: "Pending runs after a given position, at most 1,000, with reasons."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryPlan, func(d fleet.Demand) (fleet.Grant, error) {
 			places, why := f.machine.Plan(d)
 			g := fleet.Grant{Places: places}
@@ -290,7 +290,7 @@ func (f *fleetOf) check(ctx workflow.Context) {
 		StartToCloseTimeout:    checkTakes,
 		ScheduleToCloseTimeout: checkTakes,
 		RetryPolicy:            every(checkAgain),
-		Summary:                "are they still pending: " + plural.Of(len(runs), "run", "runs"),
+		Summary:                "check whether still pending: " + plural.Of(len(runs), "run", "runs"),
 	})
 	f.checking = true
 	done := workflow.ExecuteActivity(actx, spec.ActivityFleetCheck, fleet.CheckInput{Runs: runs})
@@ -311,9 +311,9 @@ func (f *fleetOf) describe(ctx workflow.Context) {
 	hosts, front := f.machine.HostsAfter("", detailRows), f.machine.Front(detailNames)
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, %s\n\n| host | state | slots used | GPUs used | runs |\n|---|---|---|---|---|\n",
-		plural.Of(f.machine.Count(), "host", "hosts"), plural.Of(f.machine.Waiting(), "run waits", "runs wait"))
+		plural.Of(f.machine.Count(), "host", "hosts"), plural.Of(f.machine.Waiting(), "run is waiting", "runs are waiting"))
 	for _, h := range hosts {
-		slots := "no bound"
+		slots := "no limit"
 		if h.Slots > 0 {
 			slots = fmt.Sprintf("%d of %d", h.Used, h.Slots)
 		}

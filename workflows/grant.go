@@ -134,7 +134,7 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 			return g, false, nil
 		}
 		woken, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-			Timeout: left, TimerOptions: workflow.TimerOptions{Summary: "ask for hosts again"},
+			Timeout: left, TimerOptions: workflow.TimerOptions{Summary: "request hosts again"},
 		}, func() bool { return len(f.answers) > 0 })
 		if err != nil || !woken {
 			return g, false, err
@@ -172,7 +172,7 @@ func (f *fleetTalk) listen(ctx workflow.Context) {
 func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	f.draining[m.Host] = true
 	if !m.Deadline.IsZero() {
-		reason := fmt.Sprintf("host %s drains", m.Host)
+		reason := fmt.Sprintf("host %s is draining", m.Host)
 		if m.Reason != "" {
 			reason += ": " + m.Reason
 		}
@@ -267,12 +267,12 @@ func refusal(h *host, hosts int, err error) string {
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
-		futures[i] = call(askingFirst(ctx, h.Queue, "release what was reserved"), hostapi.Host.Unreserve,
+		futures[i] = call(askingFirst(ctx, h.Queue, "release reservations"), hostapi.Host.Unreserve,
 			spec.Group{Run: pl.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {
-			workflow.GetLogger(ctx).Warn("a host did not release what it reserved", "host", hosts[i].Name, "error", err)
+			workflow.GetLogger(ctx).Warn("a host did not release its reservations", "host", hosts[i].Name, "error", err)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifec
 		end.GivenUp = true
 		end.Exit = &spec.Exit{
 			Restart: lastNumber(err), ExitCode: -1, Cause: spec.CauseHostLost,
-			Message: fmt.Sprintf("host %s did not come back within %s", c.Host, spec.Duration(c.GivenUp.Round(time.Second))),
+			Message: fmt.Sprintf("host %s did not return within %s", c.Host, spec.Duration(c.GivenUp.Round(time.Second))),
 		}
 	}
 	return end

@@ -22,7 +22,7 @@ func noteFacts(ctx workflow.Context, s *spec.RunSpec) {
 	if memo := info.Memo.GetFields(); memo[runs.MemoTasks] != nil {
 		_ = converter.GetDefaultDataConverter().FromPayload(memo[runs.MemoOwner], &owner) // it may be encrypted
 	} else if err := workflow.UpsertMemo(ctx, runs.Memo(s, owner)); err != nil {
-		workflow.GetLogger(ctx).Warn("the memo of the run, which lists show, could not be written", "error", err)
+		workflow.GetLogger(ctx).Warn("the run's memo, which lists show, could not be written", "error", err)
 	}
 	noteAttributes(ctx, s, owner)
 }

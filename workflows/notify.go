@@ -35,7 +35,7 @@ func (n *notifier) notify(ctx workflow.Context, a lifecycle.Notify) {
 	n.sending++
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if err := send(ctx, n.senders(), in); err != nil {
-			workflow.GetLogger(ctx).Warn("a notice was not sent", "event", event, "error", err)
+			workflow.GetLogger(ctx).Warn("could not send a notification", "event", event, "error", err)
 			if a.Result != nil && n.result != nil {
 				n.result.NoticeFailed = reasonOf(err)
 			}

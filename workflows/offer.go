@@ -121,7 +121,7 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 	}
 	q = &question{}
 	a.host = q
-	f := workflow.ExecuteActivity(answering(ctx, c.Queue, within, "whether "+markdown.Name(c.Host)+" is back", c.options("", "").HeartbeatTimeout), hostapi.MethodName(hostapi.Host.Answer))
+	f := workflow.ExecuteActivity(answering(ctx, c.Queue, within, "check whether "+markdown.Name(c.Host)+" has returned", c.options("", "").HeartbeatTimeout), hostapi.MethodName(hostapi.Host.Answer))
 	q.answered = !temporal.IsTimeoutError(f.Get(ctx, nil))
 	q.over, a.host = true, nil
 	return q.answered && ctx.Err() == nil

@@ -53,7 +53,7 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("stacks were not saved", "error", err)
+			workflow.GetLogger(ctx).Warn("stacks could not be saved", "error", err)
 		}
 		hosts := make(map[string]string, len(c.placed))
 		for _, task := range sortedKeys(c.placed) {

@@ -55,7 +55,7 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	defer func() { pl.leave(before) }()
 	if spec.IsPrivateQueue(pl.queue) && pl.spec.IsElastic() {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"hosts.count is %s, but an elastic run needs a queue of hosts; submit it, or give one number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
+			"hosts.count is %s, but an elastic run requires a queue of hosts; submit it, or use a single number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
 	}
 	for started := workflow.Now(ctx); ; {
 		silent, failure := pl.reserveAndPrepare(ctx, p, before, started)
@@ -357,7 +357,7 @@ func (pl *placer) placementError(h *host, err error) error {
 	case errors.As(err, &timeout) && h.Queue != "":
 		why = "its host worker did not answer in time"
 	case errors.As(err, &timeout):
-		why = fmt.Sprintf("no host worker serves queue %q, %s after the start; start one there with `clusterrun worker`, or correct the address",
+		why = fmt.Sprintf("no host worker serves queue %q, %s after the start; start `clusterrun worker` on that host, or correct the address",
 			h.reserveQueue(pl.queue), pl.spec.PlacementTimeout)
 	default:
 		why = reasonOf(err)

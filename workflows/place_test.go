@@ -61,7 +61,7 @@ func TestAnElasticRunWantsAFleet(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run needs a queue of hosts")
+	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run requires a queue of hosts")
 }
 
 // worker-1's host does not accept its task. It is given up once another host has promised, and has
@@ -376,7 +376,7 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 							assert.Equal(t, spec.RunPlacing, s.State)
 							assert.Equal(t, 1, s.Preemptions)
 							assert.False(t, s.PendingSince.IsZero())
-							assert.Equal(t, "host a drains: maintenance", s.GroupRestarts[0].Reason)
+							assert.Equal(t, "host a is draining: maintenance", s.GroupRestarts[0].Reason)
 						}
 						w.SignalWorkflow(spec.SignalFleet, fleet.Answer{Grant: &fleet.Grant{
 							Run: m.Asked.Run, Generation: m.Asked.Generation, Places: []fleet.Place{{Host: "a", Instance: "i", Ranks: []fleet.Ranks{{First: 0, End: 1}}}},

@@ -242,7 +242,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: 30 * time.Second,
 		RetryPolicy:            every(time.Second),
-		Summary:                "end the call queue",
+		Summary:                "close the call queue",
 	})
 }
 

@@ -71,7 +71,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 		former := i < len(g.former)
 		if futures[i].Future == nil {
 			if h.Queue != "" {
-				lost(h, former || !g.absent[h.Queue], "did not come back; values and earlier exits that only it knows are missing")
+				lost(h, former || !g.absent[h.Queue], "did not return; values and earlier exits that only it has are missing")
 			}
 			continue
 		}
@@ -121,7 +121,7 @@ func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
 	}).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the call queue was not ended", "error", err)
+		workflow.GetLogger(ctx).Warn("could not close the call queue", "error", err)
 	}
 }
 
@@ -152,7 +152,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // last as long as its processes' grace.
 func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
-		return callHere(releasing(ctx, h.Queue, wait, g.spec, "give back "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
+		return callHere(releasing(ctx, h.Queue, wait, g.spec, "return "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
 	}
 	if !g.unsettled[h.Queue] || spec.IsLocalQueue(h.Queue) {
 		return release(ctx)
@@ -163,7 +163,7 @@ func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) 
 	}
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		asking := answering(ctx, h.Queue, within, "whether "+markdown.Name(h.Name)+" is there", heartbeatTimeout)
+		asking := answering(ctx, h.Queue, within, "check whether "+markdown.Name(h.Name)+" is there", heartbeatTimeout)
 		if err := workflow.ExecuteActivity(asking, hostapi.MethodName(hostapi.Host.Answer)).Get(ctx, nil); temporal.IsTimeoutError(err) {
 			settable.SetError(err)
 			return

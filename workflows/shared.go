@@ -43,7 +43,7 @@ func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *h
 	var size int
 	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return shorten.Size(value) }).Get(&size); err != nil || size > maxShared {
 		return nil, done, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"%s is too large: it has %d KiB, and a host can receive %d KiB; use fewer hosts or a shorter spec", what, size>>10, maxShared>>10), spec.ErrPlacement, nil)
+			"%s is too large: it has %d KiB, but a host can receive %d KiB; use fewer hosts or a shorter spec", what, size>>10, maxShared>>10), spec.ErrPlacement, nil)
 	}
 	info := workflow.GetInfo(ctx)
 	pl.shared++

@@ -37,7 +37,7 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	}
 	if err == nil && from != nil {
 		if machine, err = sweep.Resume(from.Machine, in.Rules); err == nil && machine.Len() != trials.Len() {
-			err = fmt.Errorf("the state is of %d trials, and there are %d", machine.Len(), trials.Len())
+			err = fmt.Errorf("the state covers %d trials, but there are %d", machine.Len(), trials.Len())
 		}
 	}
 	if err != nil {
@@ -317,13 +317,13 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout: trialsCheckTakes,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 1.5, MaximumInterval: 5 * time.Second},
-		Summary:             "which trials have ended",
+		Summary:             "check which trials have ended",
 	})
 	done := workflow.ExecuteActivity(actx, spec.ActivityTrialsCheck, sweep.CheckInput{Sweep: w.id, Trials: open})
 	w.selector.AddFuture(done, func(f workflow.Future) {
 		var out sweep.CheckOutput
 		if err := f.Get(ctx, &out); err != nil {
-			workflow.GetLogger(ctx).Error("the trials cannot be checked", "error", err)
+			workflow.GetLogger(ctx).Error("cannot check the trials", "error", err)
 			return
 		}
 		for _, t := range out.Ended {

@@ -201,7 +201,7 @@ func TestSweepContinuesAsNew(t *testing.T) {
 		looks++
 		switch {
 		case looks < 3:
-			return out, temporal.NewApplicationError("all of them still run", "Unchanged")
+			return out, temporal.NewApplicationError("all of them are still running", "Unchanged")
 		case len(in.Trials) == 2:
 			assert.Empty(t, second.started)
 			return sweep.CheckOutput{Ended: []sweep.EndedTrial{{Trial: 4, State: "failed"}}}, nil

@@ -68,7 +68,7 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 		selector.AddFuture(signal, func(f workflow.Future) {
 			telling = false
 			if err := f.Get(free, nil); err != nil {
-				workflow.GetLogger(free).Warn("the run was not notified of ended tasks", "error", err)
+				workflow.GetLogger(free).Warn("the run was not notified of exited tasks", "error", err)
 				return
 			}
 			unheard = slices.Clone(unheard[told:])

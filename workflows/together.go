@@ -25,9 +25,9 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	switch {
 	case s.Stop:
 	case s.Notice != nil:
-		summary = "the tasks have notice"
+		summary = "the tasks have been notified"
 	default:
-		summary = "the stop is cancelled"
+		summary = "the stop was cancelled"
 	}
 	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}
 	for _, h := range c.hosts {

@@ -72,7 +72,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	return w
 }
 
-// end makes tasks exit with an exit code, without being stopped.
+// end makes tasks exit on their own with the given exit code.
 func (w *togetherWorld) end(code int, tasks ...string) {
 	for _, task := range tasks {
 		out := spec.Exit{Cause: spec.CauseCompleted}
@@ -228,8 +228,8 @@ func TestStopTogetherIsRefused(t *testing.T) {
 		w.ask(after, name, q, func(_ spec.Stopping, err error) { require.ErrorContains(t, err, why) })
 	}
 	refused(spec.TogetherRequest{Task: "worker-7"}, spec.UpdateStopTogether, "worker-7 is not a task of this run", time.Second)
-	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "restart 0 of all tasks has begun; this request is for restart 1", time.Second)
-	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: says nothing", time.Second)
+	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "restart 0 of all tasks has started; this request is for restart 1", time.Second)
+	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: is empty", time.Second)
 	refused(spec.ClearStopRequest{Task: "x"}, spec.UpdateClearStop, "task", time.Second)
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Second)
 	r := must.Get(w.run(spec.RunSpec{}))(t)

@@ -53,11 +53,11 @@ func Clock(ctx context.Context, c client.Client, namespace string) (ahead, doubt
 		}
 		select {
 		case err := <-refused:
-			return 0, 0, fmt.Errorf("the server does not have its queue polled: %w", err)
+			return 0, 0, fmt.Errorf("the server does not allow polling its queue: %w", err)
 		default:
 		}
 		if err := wait.Sleep(ctx); err != nil {
-			return 0, 0, fmt.Errorf("the server does not say when it was polled: %w", err)
+			return 0, 0, fmt.Errorf("the server does not report the time of the poll: %w", err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Batch) (closure.B
 		Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Run.WorkflowID, RunID: in.Run.RunID,
 	})
 	if broker == nil {
-		return closure.BatchResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run, or no longer", "NotServed", nil)
+		return closure.BatchResult{}, temporal.NewNonRetryableApplicationError("this host does not have tasks of the run, or no longer has any", "NotServed", nil)
 	}
 	return c.server.runBatch(ctx, broker, in, true)
 }
@@ -106,7 +106,7 @@ func (s *Server) PollClosures(run spec.RunRef, b *closures.Broker) (stop func())
 				w.Stop()
 				return
 			}
-			b.Log.Debug("the batches of a run cannot be polled yet; retrying", zap.Error(err))
+			b.Log.Debug("cannot poll a run's batches yet; retrying", zap.Error(err))
 			if again.Sleep(ctx) != nil {
 				return
 			}

@@ -111,7 +111,7 @@ func refusal(err error) error {
 	case servererror.IsNotFound(err):
 		return &taskservices.RefusedError{Message: "the run has ended"}
 	case servererror.IsRefused(err):
-		return &taskservices.RefusedError{Message: "the Temporal server refuses it: " + err.Error()}
+		return &taskservices.RefusedError{Message: "the Temporal server refused it: " + err.Error()}
 	}
 	return err
 }

@@ -115,8 +115,8 @@ func TestRefusals(t *testing.T) {
 	for want, err := range map[string]error{
 		"the run is ending, and its tasks are being stopped": temporal.NewNonRetryableApplicationError("the run is ending, and its tasks are being stopped", "Refused", nil),
 		"the run has ended": serviceerror.NewNotFound("workflow execution already completed"),
-		"the Temporal server refuses it: limit on the total number of distinct updates": serviceerror.NewFailedPrecondition("limit on the total number of distinct updates"),
-		"the Temporal server refuses it: no":                                            serviceerror.NewPermissionDenied("no", ""),
+		"the Temporal server refused it: limit on the total number of distinct updates": serviceerror.NewFailedPrecondition("limit on the total number of distinct updates"),
+		"the Temporal server refused it: no":                                            serviceerror.NewPermissionDenied("no", ""),
 	} {
 		require.ErrorAs(t, refusal(err), &refused)
 		require.EqualError(t, refused, want)

@@ -43,7 +43,7 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		out.Ended = append(out.Ended, sweep.EndedTrial{Trial: t.Trial, State: sweep.StateOfResult(result).String()})
 	}
 	if len(out.Ended) == 0 {
-		return out, temporal.NewApplicationErrorWithOptions("all of them still run", "Unchanged",
+		return out, temporal.NewApplicationErrorWithOptions("all of them are still running", "Unchanged",
 			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil

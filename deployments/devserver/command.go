@@ -17,18 +17,18 @@ const (
 )
 
 const longHelp = `A Temporal server with its Web UI in one process, for one user on one machine,
-set up for the latencies that clusterrun needs. It listens on loopback only.
+configured for the latencies that clusterrun needs. It listens on loopback only.
 
-Everything is kept in the file of --db (SQLite) and survives the server, also when it
-is killed: start it again on the same file and the runs continue. A file is used by one
-server at a time.
+Everything is stored in the --db file (SQLite) and survives the server, even if it
+is killed: start it again with the same file, and the runs continue. Only one server
+at a time can use a file.
 
 It prints one line to stdout when clients can connect, and everything else to
 stderr. SIGTERM and SIGINT stop it cleanly.
 
 Exit codes:
-  0  stopped as asked: by a signal, by --idle-exit or by --lifeline-fd
-  1  failed: a port is taken, the database is in use or not ours, ...
+  0  stopped as requested, by a signal, --idle-exit or --lifeline-fd
+  1  failed: a port is taken, the database is in use or belongs to another program, ...
   2  a mistake in the command line`
 
 const examples = `  # On the usual ports.
@@ -37,7 +37,7 @@ const examples = `  # On the usual ports.
   # Exits after ten idle minutes.
   clusterrun-devserver --db runs.db --port 0 --headless --idle-exit 10m --ready-file ready.json
 
-  # Ends with the program that started it: that holds the other end of descriptor 3.
+  # Stops with the program that started it, which holds the other end of descriptor 3.
   clusterrun-devserver --db runs.db --port 0 --ui-port 0 --lifeline-fd 3`
 
 // Main runs the command and returns its exit code.
@@ -86,19 +86,19 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&opts.Database, "db", opts.Database, "database `FILE`, created when missing")
+	f.StringVar(&opts.Database, "db", opts.Database, "database `FILE`, created if missing")
 	f.StringVar(&opts.IP, "ip", opts.IP, "loopback `ADDRESS` to listen on")
 	f.IntVar(&opts.Port, "port", opts.Port, "`PORT` of the Temporal frontend; 0 picks a free one")
 	f.IntVar(&opts.UIPort, "ui-port", opts.UIPort, "`PORT` of the Web UI; 0 picks a free one")
 	f.BoolVar(&opts.Headless, "headless", opts.Headless, "no Web UI")
-	f.StringVar(&opts.Namespace, "namespace", opts.Namespace, "`NAME` of the namespace, created when missing")
-	f.DurationVar(&opts.Retention, "retention", opts.Retention, "how long closed runs are kept, as a `DURATION`; for a namespace that is created now")
-	f.DurationVar(&opts.IdleExit, "idle-exit", opts.IdleExit, "stop after no client has asked for anything for this `DURATION`; 0 means never")
-	f.StringVar(&opts.ReadyFile, "ready-file", opts.ReadyFile, "write address and pid as JSON to this `FILE` once clients can connect; removed at a clean stop")
+	f.StringVar(&opts.Namespace, "namespace", opts.Namespace, "`NAME` of the namespace, created if missing")
+	f.DurationVar(&opts.Retention, "retention", opts.Retention, "how long closed runs are kept, as a `DURATION`; applies when the namespace is created")
+	f.DurationVar(&opts.IdleExit, "idle-exit", opts.IdleExit, "stop after this `DURATION` without client requests; 0 means never")
+	f.StringVar(&opts.ReadyFile, "ready-file", opts.ReadyFile, "write address and pid as JSON to this `FILE` once clients can connect; removed when the server stops cleanly")
 	f.StringVar(&opts.Key, "key", opts.Key, "certificate and key, in a `FILE`, of the server and its clients; created if missing. Without it every user of this machine may")
 	f.StringVar(&opts.Metrics, "metrics", opts.Metrics, "serve the server's metrics for Prometheus at this `ADDRESS`, to anyone who can reach it")
 	f.StringVar(&opts.UIFor, "ui-for", opts.UIFor, "serve only a Web UI, for the server at this `ADDRESS`")
-	f.IntVar(&opts.LifelineFD, "lifeline-fd", opts.LifelineFD, "stop when this inherited file descriptor `N` reaches its end; -1 means none")
+	f.IntVar(&opts.LifelineFD, "lifeline-fd", opts.LifelineFD, "stop when this inherited file descriptor `N` reaches end of file; -1 means none")
 	f.StringVar(&opts.LogLevel, "log-level", opts.LogLevel, "`LEVEL` of the server's log on stderr: debug, info, warn, error")
 	f.BoolVar(&opts.JSON, "json", opts.JSON, "print the ready line as JSON")
 	return cmd

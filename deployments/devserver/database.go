@@ -84,9 +84,9 @@ func checkFile(path string) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory; give a file in it, for example %s", path, filepath.Join(path, "clusterrun.db"))
+		return fmt.Errorf("%s is a directory; name a file in it, for example %s", path, filepath.Join(path, "clusterrun.db"))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file; choose another", path)
+		return fmt.Errorf("%s is not a regular file; choose another file", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func checkFile(path string) error {
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	case !bytes.Equal(magic[:n], sqliteMagic):
-		return fmt.Errorf("%s is not a SQLite database; it is left as it is, choose another file", path)
+		return fmt.Errorf("%s is not a SQLite database; it was left unchanged; choose another file", path)
 	}
 	return nil
 }

@@ -49,15 +49,15 @@ func TestForeignDatabase(t *testing.T) {
 		},
 		"directory": {
 			func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) },
-			"is a directory; give a file in it",
+			"is a directory; name a file in it",
 		},
 		"other program's": {
 			func(t *testing.T, path string) { execAll(t, path, "CREATE TABLE songs (title TEXT)") },
-			"is a database of some other program",
+			"is another program's database",
 		},
 		"temporal server start-dev's": {
 			func(t *testing.T, path string) { execAll(t, path, schema...) },
-			"is a database of some other program",
+			"is another program's database",
 		},
 		"newer":        {stamped("server_version = '1.99.0'"), "was last used by Temporal server 1.99.0, which is newer"},
 		"too old":      {stamped("server_version = '1.20.3'"), "was last used by Temporal server 1.20.3, too old"},

@@ -48,7 +48,7 @@ func watchSignals(ctx context.Context, end context.CancelCauseFunc) {
 	}()
 }
 
-var errOwnerGone = errors.New("its owner is gone (--lifeline-fd)")
+var errOwnerGone = errors.New("its owner has exited (--lifeline-fd)")
 
 // watchLifeline stops the server when the inherited descriptor reaches EOF. The process that
 // started the server holds the other end and writes nothing; the kernel closes it when that process
@@ -59,7 +59,7 @@ func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	}
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
-		return usagef("--lifeline-fd %d: %w: the program that starts this server has to pass it on", fd, err)
+		return usagef("--lifeline-fd %d: %w: the program that starts this server must pass it on", fd, err)
 	}
 	f := os.NewFile(uintptr(fd), "lifeline")
 	go func() {

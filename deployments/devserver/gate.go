@@ -42,7 +42,7 @@ func (g gate) link(base string) string {
 func (g gate) guard(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isHere(r.Host) || r.Header.Get("Origin") != "" && !sameOrigin(r) {
-			http.Error(w, "This is not the name of the Web UI: use 127.0.0.1 or localhost.", http.StatusForbidden)
+			http.Error(w, "The Web UI does not serve this host name: use 127.0.0.1 or localhost.", http.StatusForbidden)
 			return
 		}
 		query := r.URL.Query()
@@ -61,7 +61,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			return
 		}
 		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !same(c.Value, g.session(peerOf(r)))) {
-			http.Error(w, "The Web UI is for the user who started it: open it by a link on the pages of `clusterrun ui`.", http.StatusUnauthorized)
+			http.Error(w, "Only the user who started the Web UI can use it: open it by a link on the pages of `clusterrun ui`.", http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)

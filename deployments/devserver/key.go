@@ -61,14 +61,14 @@ func openKey(file string) (key, error) {
 	}
 	info, err := os.Stat(file)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%s may be read by others, who could run commands as you: chmod 600 it, or remove it for a new one", file)
+		err = fmt.Errorf("%s can be read by others, who could run commands as you: run chmod 600 on it, or remove it to create a new one", file)
 	}
 	if err != nil {
 		return key{}, fmt.Errorf("--key: %w", err)
 	}
 	pair, err := tls.LoadX509KeyPair(file, file)
 	if err != nil {
-		return key{}, fmt.Errorf("--key: %s: %w; remove it for a new one", file, err)
+		return key{}, fmt.Errorf("--key: %s: %w; remove it to create a new one", file, err)
 	}
 	return key{file, pair}, nil
 }

@@ -112,11 +112,11 @@ func TestTheKey(t *testing.T) {
 
 	require.NoError(t, os.Chmod(file, 0o640))
 	_, err = ownKey(file)
-	require.ErrorContains(t, err, "may be read by others")
+	require.ErrorContains(t, err, "can be read by others")
 	require.NoError(t, os.Chmod(file, 0o600))
 	require.NoError(t, os.WriteFile(file, []byte("nonsense"), 0o600))
 	_, err = ownKey(file)
-	require.ErrorContains(t, err, "remove it for a new one")
+	require.ErrorContains(t, err, "remove it to create a new one")
 	_, err = ownKey(filepath.Join(file, "key.pem"))
 	require.ErrorContains(t, err, "--key")
 }

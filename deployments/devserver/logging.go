@@ -19,7 +19,7 @@ type serverLog struct {
 func newLogger(level string, w io.Writer) (*serverLog, error) {
 	wanted, err := zapcore.ParseLevel(level)
 	if err != nil || wanted > zapcore.ErrorLevel {
-		return nil, usagef("--log-level %q: give debug, info, warn or error", level)
+		return nil, usagef("--log-level %q: use debug, info, warn or error", level)
 	}
 	l := &serverLog{wanted: wanted, level: zap.NewAtomicLevelAt(wanted)}
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(log.DefaultZapEncoderConfig), zapcore.Lock(zapcore.AddSync(w)), l.level)

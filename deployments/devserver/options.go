@@ -66,28 +66,28 @@ func (o *Options) validate() error {
 			return err
 		}
 		if o.Port != 0 && o.Port == o.UIPort {
-			return usagef("--port and --ui-port are both %d: the Web UI needs a port of its own", o.Port)
+			return usagef("--port and --ui-port are both %d: the Web UI needs its own port", o.Port)
 		}
 	}
 	if o.Metrics != "" {
 		_, port, err := net.SplitHostPort(o.Metrics)
 		if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > maxPort {
-			return usagef("--metrics %q: give HOST:PORT, such as 127.0.0.1:9465", o.Metrics)
+			return usagef("--metrics %q: use HOST:PORT, such as 127.0.0.1:9465", o.Metrics)
 		}
 	}
 	switch {
 	case o.Namespace == "":
 		return usagef("--namespace is empty")
 	case o.Namespace == systemNamespace:
-		return usagef("--namespace %s is the server's own", systemNamespace)
+		return usagef("--namespace %s is reserved for the server", systemNamespace)
 	case o.Retention < minRetention:
 		return usagef("--retention %s is too short: at least %s", o.Retention, minRetention)
 	case o.IdleExit < 0:
-		return usagef("--idle-exit %s is negative: give a duration, or 0 for never", o.IdleExit)
+		return usagef("--idle-exit %s is negative: use a duration, or 0 for never", o.IdleExit)
 	case o.LifelineFD < NoLifeline:
 		return usagef("--lifeline-fd %d is not a file descriptor", o.LifelineFD)
 	case o.Database == "" && o.UIFor == "":
-		return usagef("--db is missing; give a file")
+		return usagef("--db is missing; name a file")
 	}
 	return nil
 }
@@ -97,11 +97,10 @@ func (o *Options) validate() error {
 func (o *Options) validateIP() error {
 	ip := net.ParseIP(o.IP)
 	if ip == nil {
-		return usagef("--ip %q is not an IP address: give 127.0.0.1 or ::1", o.IP)
+		return usagef("--ip %q is not an IP address: use 127.0.0.1 or ::1", o.IP)
 	}
 	if !ip.IsLoopback() {
-		return usagef("--ip %s is not a loopback address: this server is for one user, "+
-			"and any client with its key, or without --key, can run commands as you. Use a Temporal cluster to share one between machines", o.IP)
+		return usagef("--ip %s is not a loopback address: this server is for one user, and any client with its key, or without --key, can run commands as you. To share a server between machines, use a Temporal cluster", o.IP)
 	}
 	return nil
 }
@@ -110,7 +109,7 @@ const maxPort = 65535
 
 func validatePort(flag string, port int) error {
 	if port < 0 || port > maxPort {
-		return usagef("%s %d is not a port: give 1 to 65535, or 0 for any free one", flag, port)
+		return usagef("%s %d is not a port: use 1 to 65535, or 0 for any free one", flag, port)
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func TestLifeline(t *testing.T) {
 
 	require.NoError(t, ours.Close())
 	assert.Equal(t, ExitOK, p.await())
-	assert.Contains(t, p.stderr.String(), "its owner is gone")
+	assert.Contains(t, p.stderr.String(), "its owner has exited")
 }
 
 // pipe returns the owner's end, to write to, and the server's end.

@@ -77,7 +77,7 @@ func newServer(ctx context.Context, o Options, p ports, k key, db *database, log
 func (s *server) start(ctx context.Context) (err error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	bound := time.AfterFunc(startBound, func() { giveUp(fmt.Errorf("not ready after %s; --log-level info tells more", startBound)) })
+	bound := time.AfterFunc(startBound, func() { giveUp(fmt.Errorf("not ready after %s; --log-level info prints more", startBound)) })
 	defer bound.Stop()
 	s.logger.hush()
 	defer s.logger.speak()

@@ -49,15 +49,15 @@ func readStamp(ctx context.Context, tx *sql.Tx) (*stamp, error) {
 	err := tx.QueryRowContext(ctx, count).Scan(&tables, &stamps)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("cannot be read: %w; it is left as it is, choose another file", err)
+		return nil, fmt.Errorf("cannot be read: %w; it was left unchanged; choose another file", err)
 	case tables == 0:
 		return nil, nil
 	case stamps == 0:
-		return nil, errors.New("is a database of some other program; it is left as it is, choose another file")
+		return nil, errors.New("is another program's database; it was left unchanged; choose another file")
 	}
 	var s stamp
 	if err := tx.QueryRowContext(ctx, selectStamp).Scan(&s.schemaDigest, &s.serverVersion); err != nil {
-		return nil, fmt.Errorf("has no readable version stamp: %w; it is left as it is, choose another file", err)
+		return nil, fmt.Errorf("has no readable version stamp: %w; it was left unchanged; choose another file", err)
 	}
 	schema, err := schemaStatements()
 	if err != nil {
@@ -91,7 +91,7 @@ func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 // this version wrote, and patches of a minor version read each other's data. The schema must be the
 // same.
 func compatible(file, ours stamp) error {
-	const remedy = "use the clusterrun-devserver it was made with, or choose another file"
+	const remedy = "use the clusterrun-devserver that created it, or choose another file"
 	theirs, our := "v"+file.serverVersion, "v"+ours.serverVersion
 	switch {
 	case !semver.IsValid(theirs):
@@ -100,10 +100,10 @@ func compatible(file, ours stamp) error {
 		return fmt.Errorf("was last used by Temporal server %s, which is newer than this server (%s); %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	case !sameOrNextMinor(theirs, our):
-		return fmt.Errorf("was last used by Temporal server %s, too old for this server (%s); %s",
+		return fmt.Errorf("was last used by Temporal server %s, which is too old for this server (%s); %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	case file.schemaDigest != ours.schemaDigest:
-		return fmt.Errorf("has the schema of Temporal server %s, and this server (%s) has a different one; %s",
+		return fmt.Errorf("has the schema of Temporal server %s, but this server (%s) has a different one; %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	}
 	return nil

@@ -95,7 +95,7 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 		return out, err
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
-		return out, fmt.Errorf("the value of the closure is not of type %T: %w", out, err)
+		return out, fmt.Errorf("the closure's value is not of type %T: %w", out, err)
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 func Completion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion bash|zsh|fish",
-		Short:     "Print a script that completes commands in a shell",
+		Short:     "Print a shell completion script",
 		Args:      cli.OneArg("SHELL"),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ func Completion(a *cli.App) *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(a.Out, true)
 			}
-			return cli.Usagef("SHELL %q: give bash, zsh or fish", args[0])
+			return cli.Usagef("SHELL %q: use bash, zsh or fish", args[0])
 		},
 	}
 }

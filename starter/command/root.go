@@ -68,7 +68,7 @@ func bareRoot(a *cli.App) *cobra.Command {
 	cobra.EnableCommandSorting = false // commands are listed in the order of the code
 	root := &cobra.Command{
 		Use:           "clusterrun",
-		Short:         "Run the processes of a distributed program, and report how each ended",
+		Short:         "Run a distributed program's processes, and report how each of them ended",
 		Version:       cli.VersionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -122,7 +122,7 @@ func TestHelpOfRun(t *testing.T) {
 		}
 	})
 	submit := strings.Join(helpOf(t, "submit"), "\n")
-	assert.Contains(t, submit, "It takes the flags of `clusterrun run` as well, except --fold,")
+	assert.Contains(t, submit, "It also accepts the flags of `clusterrun run`, except --fold,")
 	assert.NotContains(t, submit, "--max-restarts")
 }
 
@@ -188,11 +188,11 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 		want          string
 	}{
 		{"HOME", good, []string{"run", "--", "true"}, `the state directory "` + filepath.Dir(bad) + `/caf\xe9/.local/state/clusterrun" is not valid UTF-8`},
-		{"XDG_STATE_HOME", good, []string{"run", "--", "true"}, `give another with --state-dir`},
-		{"CLUSTERRUN_STATE_DIR", good, []string{"submit", "--", "true"}, `give another with --state-dir`},
-		{"HOME", good, []string{"dev"}, `give another with --state-dir`},
-		{"HOME", good, []string{"worker"}, `give another with --state-dir`},
-		{"HOME", good, []string{"list"}, `give another with --state-dir`},
+		{"XDG_STATE_HOME", good, []string{"run", "--", "true"}, `use another with --state-dir`},
+		{"CLUSTERRUN_STATE_DIR", good, []string{"submit", "--", "true"}, `use another with --state-dir`},
+		{"HOME", good, []string{"dev"}, `use another with --state-dir`},
+		{"HOME", good, []string{"worker"}, `use another with --state-dir`},
+		{"HOME", good, []string{"list"}, `use another with --state-dir`},
 		{"", bad, []string{"run", "--", "true"}, `the current directory "` + filepath.Dir(bad) + `/caf\xe9" is not valid UTF-8`},
 		{"", bad, []string{"run", "--log-dir", "logs", "--", "true"}, `--log-dir: `},
 		{"", bad, []string{"worker", "--log-dir", "logs"}, `--log-dir `},

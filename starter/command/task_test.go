@@ -154,12 +154,12 @@ func TestTaskStopWithAnError(t *testing.T) {
 func TestTaskStopMistakes(t *testing.T) {
 	h := newTaskHost(t)
 	for want, args := range map[string][]string{
-		"--error and --reason: give one of them": {"stop", "--error", "x", "--reason", "y"},
-		"--kind IOError is that of an error":     {"stop", "--kind", "IOError"},
-		"the text of --error is empty":           {"stop", "--error", ""},
-		`unexpected argument "now"`:              {"stop", "now"},
-		`unexpected argument "x"`:                {"should-stop", "x"},
-		"unknown flag: --force; see `clusterr":   {"stop", "--force"},
+		"--error and --reason: use only one of them": {"stop", "--error", "x", "--reason", "y"},
+		"--kind IOError is the kind of an error":     {"stop", "--kind", "IOError"},
+		"the message of --error is empty":            {"stop", "--error", ""},
+		`unexpected argument "now"`:                  {"stop", "now"},
+		`unexpected argument "x"`:                    {"should-stop", "x"},
+		"unknown flag: --force; see `clusterr":       {"stop", "--force"},
 	} {
 		assert.Contains(t, h.exits(2, args...), want)
 	}
@@ -173,7 +173,7 @@ func TestTaskStopMistakes(t *testing.T) {
 		out, err := outside.CombinedOutput()
 		require.Error(t, err)
 		assert.Equal(t, 2, outside.ProcessState.ExitCode())
-		assert.Contains(t, string(out), "CLUSTERRUN_SOCKET is not set: this command is for programs that are tasks of a run")
+		assert.Contains(t, string(out), "CLUSTERRUN_SOCKET is not set: this command is for programs that are a run's tasks")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	errFull    = remedy.With(errors.New("the disk of /s is full (0 KiB of 10 are free)"), "make room there")
+	errFull    = remedy.With(errors.New("the disk with /s is full (0 KiB of 10 are free)"), "free some space there")
 	errOff     = errors.New("it is off")
 	healthy    = Host{Cgroups: cgroupsV2, PIDMax: 4194304, ThreadsMax: 1 << 20, PortsLow: 32768, PortsHigh: 60999}
 	high       = Limits{Files: 1 << 20, Processes: 1 << 20, Locked: 1 << 40}
@@ -45,8 +45,8 @@ func TestRules(t *testing.T) {
 		remedy string
 	}{
 		"server":             {CheckServer(ourServer), OK, "it keeps runs for 90 days", ""},
-		"forgetful server":   {CheckServer(with(ourServer, func(s *Server) { s.Retention = time.Hour })), Warning, "it forgets runs 1h0m0s", "namespace update --retention 30d default"},
-		"without attributes": {CheckServer(with(ourServer, func(s *Server) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "lacks the search attributes A, B", "register"},
+		"forgetful server":   {CheckServer(with(ourServer, func(s *Server) { s.Retention = time.Hour })), Warning, "it deletes runs 1h0m0s", "namespace update --retention 30d default"},
+		"without attributes": {CheckServer(with(ourServer, func(s *Server) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "the search attributes A, B are not registered", "register"},
 		"secretive server":   {CheckServer(with(ourServer, func(s *Server) { s.AttributesErr = errOff })), Warning, "could not be checked: search attributes: it is off", "operator"},
 		"older server runs":  {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "running embedded server is 1.32.1", "restart"},
 		"same server":        {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.32.1, Web UI)" })), OK, "", ""},
@@ -58,60 +58,60 @@ func TestRules(t *testing.T) {
 		"a wrong clock": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) {
 			h.Failing = []fleet.FailedCheck{{Check: "clock", Reason: "the clock is 31s ahead of the server's, more than 10s"}}
 		})}), Warning, "host a gets no tasks: its check clock: the clock is 31s ahead of the server's, more than 10s", "host show a"},
-		"silent hosts": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) { h.State = fleet.HostSilent })}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
+		"silent hosts": {CheckMembers("q", "2", []fleet.HostStatus{with(host("a", "2"), func(h *fleet.HostStatus) { h.State = fleet.HostSilent })}), Warning, "in the queue q, 1 host is silent: a", "clusterrun worker"},
 
 		"cgroups":    {CheckCgroups(healthy, everything, ""), OK, "work", ""},
 		"some":       {CheckCgroups(healthy, []string{"memory", "pids"}, "only those"), Warning, "specs with limits.cpus: only those", "Delegate=yes"},
-		"version 1":  {CheckCgroups(Host{Cgroups: "cgroups of version 1"}, nil, "none of them: they are elsewhere"), Warning, "limits.memory, limits.cpus, limits.pids: none of them", "unified_cgroup_hierarchy=1"},
-		"no cgroups": {CheckCgroups(ReadHost(t.TempDir()), nil, "none; start it so"), Warning, "no cgroups: a host worker", "leave these limits out"},
+		"version 1":  {CheckCgroups(Host{Cgroups: "version 1 cgroups"}, nil, "none of them: they are elsewhere"), Warning, "limits.memory, limits.cpus, limits.pids: none of them", "unified_cgroup_hierarchy=1"},
+		"no cgroups": {CheckCgroups(ReadHost(t.TempDir()), nil, "none; start it so"), Warning, "no cgroups: a host worker", "omit these limits"},
 
 		"limits":      {CheckLimits(high, healthy), OK, "high enough", ""},
 		"files":       {CheckLimits(with(high, func(l *Limits) { l.Files = 1024 }), healthy), Warning, "open files is 1024", "LimitNOFILE=65536"},
-		"processes":   {CheckLimits(with(high, func(l *Limits) { l.Processes = 100 }), healthy), Warning, "processes of this user is 100", "LimitNPROC"},
+		"processes":   {CheckLimits(with(high, func(l *Limits) { l.Processes = 100 }), healthy), Warning, "this user's hard limit of processes is 100", "LimitNPROC"},
 		"pids":        {CheckLimits(high, with(healthy, func(h *Host) { h.PIDMax = 4096 })), Warning, "kernel.pid_max is 4096", "sysctl -w kernel.pid_max="},
 		"memlock":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), with(healthy, func(h *Host) { h.RDMADevices = 1 })), Warning, "64 KiB of memory can be locked", "LimitMEMLOCK"},
 		"no RDMA":     {CheckLimits(with(high, func(l *Limits) { l.Locked = 65536 }), healthy), OK, "", ""},
 		"not known":   {CheckLimits(Limits{}, Host{}), OK, "", ""},
-		"ports":       {CheckPorts(healthy, 16, 16, nil), OK, "runs have ports", ""},
-		"some taken":  {CheckPorts(healthy, 15, 16, nil), OK, "runs have ports", ""},
-		"most taken":  {CheckPorts(healthy, 3, 16, nil), Warning, "of 16 ports that a run would take 3 are free", "ss -ltnp"},
-		"none free":   {CheckPorts(healthy, 0, 16, nil), Problem, "none of 16", "ss -ltnp"},
-		"no files":    {CheckPorts(healthy, 0, 0, nil), Problem, "no port can be reserved for a run", "ulimit -n"},
-		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "port 7233 of `clusterrun dev` is in use", "ss -ltnp"},
-		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "take the ports 1024 to 65535", "ip_local_port_range"},
-		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
+		"ports":       {CheckPorts(healthy, 16, 16, nil), OK, "runs have their own ports", ""},
+		"some taken":  {CheckPorts(healthy, 15, 16, nil), OK, "runs have their own ports", ""},
+		"most taken":  {CheckPorts(healthy, 3, 16, nil), Warning, "of the 16 ports that a run would use, 3 are free", "ss -ltnp"},
+		"none free":   {CheckPorts(healthy, 0, 16, nil), Problem, "none of the 16", "ss -ltnp"},
+		"no files":    {CheckPorts(healthy, 0, 0, nil), Problem, "no port can be reserved for runs", "ulimit -n"},
+		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "port 7233 of `clusterrun dev` is used", "ss -ltnp"},
+		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "use ports 1024 to 65535", "ip_local_port_range"},
+		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "only ports 50000 to 50100", "ip_local_port_range"},
 
 		"disk":        {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), OK, "/s (state) has 2 GiB left", ""},
 		"little room": {CheckDisk(Disk{Path: "/s", Use: "state", Space: diskspace.Space{Free: 2 << 20, All: 4 << 30}}), Warning, "has 2 MiB left", "rm --older-than"},
-		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Space: diskspace.Space{Free: 10, All: 4 << 30}}), Problem, "the disk of /s is full (0 KiB of 10 are free)", "make room there"},
+		"full":        {CheckDisk(Disk{Path: "/s", Use: "state", Full: errFull, Space: diskspace.Space{Free: 10, All: 4 << 30}}), Problem, "the disk with /s is full (0 KiB of 10 are free)", "free some space there"},
 		"read-only":   {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{ReadOnly: true, Free: 2 << 30, All: 4 << 30}}), Problem, "read-only", "remount,rw"},
-		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Problem, "cannot be written: it is off", "--state-dir"},
-		"no blocks":   {CheckDisk(Disk{Path: "/s"}), OK, "can be written", ""},
+		"not ours":    {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", NotUsable: errOff, Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Problem, "is not writable: it is off", "--state-dir"},
+		"no blocks":   {CheckDisk(Disk{Path: "/s"}), OK, "is writable", ""},
 		"shm":         {CheckShm(diskspace.Space{Free: 60 << 20, All: 64 << 20}), OK, "/dev/shm has 60 MiB left", ""},
 		"full shm":    {CheckShm(diskspace.Space{Free: 1 << 20, All: 64 << 20}), Problem, "/dev/shm is full: 63 of 64 MiB are in use", "ls -l /dev/shm"},
 		"no shm":      {CheckShm(diskspace.Space{}), Warning, "no shared memory", "mount -t tmpfs"},
 		"network":     {CheckDisk(Disk{Path: "/s", Setting: "--state-dir", Network: "NFS", Space: diskspace.Space{Free: 2 << 30, All: 4 << 30}}), Warning, "is on NFS", "--state-dir"},
-		"noexec":      {CheckDisk(Disk{Path: "/tmp", Space: diskspace.Space{Free: 2 << 30, NoExec: true, All: 4 << 30}}), Warning, "nothing in /tmp", "remount,exec"},
+		"noexec":      {CheckDisk(Disk{Path: "/tmp", Space: diskspace.Space{Free: 2 << 30, NoExec: true, All: 4 << 30}}), Warning, "/tmp () does not allow executing", "remount,exec"},
 
-		"no GPU":         {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
-		"GPUs":           {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, of which the driver 550.1 knows 8", ""},
-		"AMD":            {CheckGPUs(Host{}, 4, false, 0, nil), OK, "4 usable GPUs", ""},
-		"no driver":      {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "without a driver", "modprobe nvidia"},
-		"no device":      {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "/dev/nvidia0 is missing", "--gpus all"},
-		"driver is gone": {CheckGPUs(Host{NVIDIADevices: 1}, 1, false, 0, nil), Problem, "no driver is loaded", "modprobe"},
-		"no nvidia-smi":  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, false, 0, nil), Warning, "no nvidia-smi", "PATH"},
-		"hangs":          {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, true, 0, errOff), Problem, "does not answer: it is off", "xid"},
-		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "2 GPUs, but this user can use none", "video"},
+		"no GPU":                {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
+		"GPUs":                  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, but the driver 550.1 reports 8", ""},
+		"AMD":                   {CheckGPUs(Host{}, 4, false, 0, nil), OK, "4 usable GPUs", ""},
+		"no driver":             {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "without a driver", "modprobe nvidia"},
+		"no device":             {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "/dev/nvidia0 is missing", "--gpus all"},
+		"driver is gone":        {CheckGPUs(Host{NVIDIADevices: 1}, 1, false, 0, nil), Problem, "no driver is loaded", "modprobe"},
+		"nvidia-smi is missing": {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, false, 0, nil), Warning, "nvidia-smi is missing", "PATH"},
+		"hangs":                 {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, true, 0, errOff), Problem, "does not answer: it is off", "xid"},
+		"not for us":            {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "2 GPUs, but this user cannot use any of them", "video"},
 
 		"programs":      {CheckPrograms("clusterrun 2", "server", nil, nil, false), OK, "server", ""},
-		"no server":     {CheckPrograms("clusterrun 2", "", errFull, nil, false), Problem, "is full", "make room"},
+		"no server":     {CheckPrograms("clusterrun 2", "", errFull, nil, false), Problem, "is full", "free some space"},
 		"none needed":   {CheckPrograms("clusterrun 2", "", errFull, nil, true), OK, "", ""},
-		"no supervisor": {CheckPrograms("clusterrun 2", "", nil, errFull, true), Problem, "is full", "make room"},
-		"its worker":    {CheckWorker("2", 7, "2", "2"), OK, "pid 7 is of the same version", ""},
-		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 is 1, and this is 2", "worker upgrade"},
-		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and ends when no run is open", ""},
+		"no supervisor": {CheckPrograms("clusterrun 2", "", nil, errFull, true), Problem, "is full", "free some space"},
+		"its worker":    {CheckWorker("2", 7, "2", "2"), OK, "pid 7 has the same version", ""},
+		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 has version 1, but this program has 2", "worker upgrade"},
+		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor has version 1, and exits when no run is open", ""},
 		"other":         {CheckOther("2", "2", nil), OK, "answers", ""},
-		"other version": {CheckOther("2", "1", nil), Problem, "1 there, 2 here", "install the same"},
+		"other version": {CheckOther("2", "1", nil), Problem, "1 there, 2 here", "install this version"},
 		"no answer":     {CheckOther("2", "", errOff), Problem, "it is off", "by hand"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestReadHost(t *testing.T) {
 	assert.Equal(t, Host{Cgroups: "no cgroups"}, ReadHost(t.TempDir()))
 }
 
-// A hanging check is named, and does not delay the findings of other checks.
+// A check that hangs is reported by name and does not delay the findings of other checks.
 func TestExamine(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)

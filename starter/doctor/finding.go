@@ -83,7 +83,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 			}
 		}
 		if found == nil {
-			found = []Finding{Unknown(fmt.Errorf("no answer within %s", bound), "check whether a file system, a driver or the server hangs: dmesg | tail")}
+			found = []Finding{Unknown(fmt.Errorf("no answer within %s", bound), "check whether a file system, a driver or the server is hanging: dmesg | tail")}
 		}
 		for _, f := range found {
 			f.Check = c.Name

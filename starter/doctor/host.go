@@ -17,7 +17,7 @@ type Host struct {
 	Cgroups                  string // their versions
 }
 
-const cgroupsV2 = "cgroups of version 2"
+const cgroupsV2 = "version 2 cgroups"
 
 // ReadHost reads the files under root, which is / except in tests.
 func ReadHost(root string) Host {
@@ -35,9 +35,9 @@ func ReadHost(root string) Host {
 	case exists(root, "sys/fs/cgroup/cgroup.controllers"):
 		h.Cgroups = cgroupsV2
 	case exists(root, "sys/fs/cgroup/unified/cgroup.procs"):
-		h.Cgroups = "cgroups of version 1, and 2 without controllers (hybrid)"
+		h.Cgroups = "version 1 cgroups, and version 2 without controllers (hybrid)"
 	case len(below(root, "sys/fs/cgroup/*")) > 0:
-		h.Cgroups = "cgroups of version 1"
+		h.Cgroups = "version 1 cgroups"
 	default:
 		h.Cgroups = "no cgroups"
 	}

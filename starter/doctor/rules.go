@@ -36,10 +36,10 @@ const (
 func CheckServer(s Server) []Finding {
 	all := []Finding{ok("%s answers: Temporal server %s, namespace %s", s.Name, s.Version, s.Namespace)}
 	if s.Program != "" && !strings.Contains(s.Program, "Temporal server "+s.Version) {
-		all = append(all, warning("wait until it exits by itself, or restart `clusterrun dev`", "the running embedded server is %s, but the program on disk is %s", s.Version, s.Program))
+		all = append(all, warning("wait until it exits, or restart `clusterrun dev`", "the running embedded server is %s, but the program on disk is %s", s.Version, s.Program))
 	}
 	if s.Retention > 0 && s.Retention < fewRetention {
-		all = append(all, warning(fmt.Sprintf("temporal operator namespace update --retention 30d %s", s.Namespace), "it forgets runs %s after their end", s.Retention))
+		all = append(all, warning(fmt.Sprintf("temporal operator namespace update --retention 30d %s", s.Namespace), "it deletes runs %s after their end", s.Retention))
 	} else if s.Retention > 0 {
 		all = append(all, ok("it keeps runs for %s", plural.Of(int(s.Retention/(24*time.Hour)), "day", "days")))
 	}
@@ -47,9 +47,9 @@ func CheckServer(s Server) []Finding {
 	case s.AttributesErr != nil:
 		all = append(all, Unknown(fmt.Errorf("search attributes: %w", s.AttributesErr), "ask its operator whether they are registered: "+s.Register))
 	case len(s.Missing) > 0:
-		all = append(all, warning(s.Register, "it lacks the search attributes %s: `list` finds fewer runs", shorten.List(s.Missing, maxNames)))
+		all = append(all, warning(s.Register, "the search attributes %s are not registered: `list` finds fewer runs", shorten.List(s.Missing, maxNames)))
 	default:
-		all = append(all, ok("it has all search attributes of runs"))
+		all = append(all, ok("all search attributes of runs are registered"))
 	}
 	return all
 }
@@ -62,7 +62,7 @@ func CheckUnreached(why error, remedy string) []Finding {
 // CheckNotRunning returns the finding for an embedded server that is not running, which is
 // normal.
 func CheckNotRunning() []Finding {
-	return []Finding{ok("the embedded server does not run; a command that needs it starts it")}
+	return []Finding{ok("the embedded server is not running; a command that needs it will start it")}
 }
 
 // CheckMembers judges a queue's hosts. version is this program's version.
@@ -77,7 +77,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	}
 	var all []Finding
 	if len(silent) > 0 {
-		all = append(all, warning("start `clusterrun worker` there again", "of the queue %s %s silent: %s",
+		all = append(all, warning("start `clusterrun worker` on it again", "in the queue %s, %s silent: %s",
 			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, maxNames)))
 	}
 	for _, h := range hosts {
@@ -93,11 +93,11 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	}
 	slices.Sort(others)
 	if len(others) > 0 {
-		all = append(all, warning("install the same clusterrun there, and have the host worker take it: clusterrun worker upgrade", "%s here, %s there", version, strings.Join(others, "; ")))
+		all = append(all, warning("install this version of clusterrun there, and upgrade the host worker: clusterrun worker upgrade", "%s here, %s there", version, strings.Join(others, "; ")))
 	}
 	switch {
 	case len(hosts) == 0:
-		all = append(all, ok("queue %s has no hosts; `submit` needs a `clusterrun worker`, `run` needs none", queue))
+		all = append(all, ok("queue %s has no hosts; `submit` needs a `clusterrun worker`, but `run` does not", queue))
 	case len(all) == 0:
 		all = append(all, ok("%s in the queue %s, all %s", plural.Of(len(hosts), "host", "hosts"), queue, version))
 	}
@@ -109,7 +109,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	remedy := "a service by clusterrun worker unit, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
-		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
+		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or omit these limits"
 	}
 	why, _, _ = strings.Cut(why, "; ") // a remedy follows
 	why, _, _ = strings.Cut(why, ": ")
@@ -120,7 +120,7 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		return []Finding{warning(remedy, "%s: a host worker started here refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why)}
+		return []Finding{warning(remedy, "%s: a host worker started in this way refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why)}
 	}
 	return []Finding{ok("%s: limits of memory, processors and processes work", h.Cgroups)}
 }
@@ -143,15 +143,15 @@ func CheckLimits(l Limits, h Host) []Finding {
 			all = append(all, warning(remedy, "%s is %d; large runs need %d or more", what, n, least))
 		}
 	}
-	few(l.Files, fewFiles, "the hard limit of open files", "ulimit -Hn 65536 as root, or LimitNOFILE=65536 in the unit of the host worker")
-	few(l.Processes, fewProcesses, "the hard limit of processes of this user", "nproc in /etc/security/limits.conf, or LimitNPROC=infinity in the unit of the host worker")
+	few(l.Files, fewFiles, "the hard limit of open files", "ulimit -Hn 65536 as root, or LimitNOFILE=65536 in the host worker's unit")
+	few(l.Processes, fewProcesses, "this user's hard limit of processes", "nproc in /etc/security/limits.conf, or LimitNPROC=infinity in the host worker's unit")
 	few(h.PIDMax, fewPIDs, "kernel.pid_max", "sysctl -w kernel.pid_max=4194304")
 	few(h.ThreadsMax, fewPIDs, "kernel.threads-max", "sysctl -w kernel.threads-max=131072")
 	if h.RDMADevices > 0 && l.Locked < fewLocked {
-		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the host worker", "the host has RDMA, but only %d KiB of memory can be locked; NCCL and MPI fall back or fail", l.Locked>>10))
+		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the host worker's unit", "the host has RDMA, but only %d KiB of memory can be locked; NCCL and MPI will fall back or fail", l.Locked>>10))
 	}
 	if len(all) == 0 {
-		all = append(all, ok("open files, processes and locked memory are bounded high enough"))
+		all = append(all, ok("the limits of open files, processes and locked memory are high enough"))
 	}
 	return all
 }
@@ -167,23 +167,23 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 	var all []Finding
 	if h.PortsHigh > 0 && h.PortsHigh-h.PortsLow < fewPorts {
-		all = append(all, warning(remedy, "outgoing connections have the ports %d to %d only", h.PortsLow, h.PortsHigh))
+		all = append(all, warning(remedy, "only ports %d to %d are available for outgoing connections", h.PortsLow, h.PortsHigh))
 	}
 	if h.PortsHigh > 0 && h.PortsLow < lowestPort+fewPorts && 65535-h.PortsHigh < fewPorts {
-		all = append(all, warning(remedy, "outgoing connections take the ports %d to %d: one may take the port that a task is about to listen on", h.PortsLow, h.PortsHigh))
+		all = append(all, warning(remedy, "outgoing connections use ports %d to %d: one may take the port on which a task is about to listen", h.PortsLow, h.PortsHigh))
 	}
 	for _, port := range taken {
-		all = append(all, warning(fmt.Sprintf("`ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is in use by another program: dev takes the next free one", port))
+		all = append(all, warning(fmt.Sprintf("`ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is used by another program: dev uses the next free one", port))
 	}
 	switch {
 	case tried == 0:
-		all = append(all, problem("ulimit -n 65536: each reserved port is an open file", "no port can be reserved for a run"))
+		all = append(all, problem("ulimit -n 65536: each reserved port is an open file", "no port can be reserved for runs"))
 	case free == 0:
-		all = append(all, problem("ss -ltnp shows who listens", "none of %d ports that a run would take is free", tried))
+		all = append(all, problem("ss -ltnp shows who listens", "none of the %d ports that a run would use are free", tried))
 	case free < tried/2:
-		all = append(all, warning("ss -ltnp shows who listens", "of %d ports that a run would take %d are free", tried, free))
+		all = append(all, warning("ss -ltnp shows who listens", "of the %d ports that a run would use, %d are free", tried, free))
 	case len(all) == 0:
-		all = append(all, ok("runs have ports, apart from those of outgoing connections"))
+		all = append(all, ok("runs have their own ports, separate from those of outgoing connections"))
 	}
 	return all
 }
@@ -210,19 +210,19 @@ func CheckDisk(d Disk) []Finding {
 	case d.ReadOnly:
 		all = append(all, problem("mount -o remount,rw, or choose another directory with "+d.Setting, "%s (%s) is on a disk that is mounted read-only", d.Path, d.Use))
 	case d.NotUsable != nil:
-		all = append(all, problem("chown or chmod it, or choose another directory with "+d.Setting, "%s (%s) cannot be written: %v", d.Path, d.Use, d.NotUsable))
+		all = append(all, problem("chown or chmod it, or choose another directory with "+d.Setting, "%s (%s) is not writable: %v", d.Path, d.Use, d.NotUsable))
 	case d.All == 0:
-		all = append(all, ok("%s (%s) can be written", d.Path, d.Use))
+		all = append(all, ok("%s (%s) is writable", d.Path, d.Use))
 	case d.Free < littleRoom:
 		all = append(all, warning("clusterrun rm --older-than 30d", "%s (%s) has %d MiB left", d.Path, d.Use, d.Free>>20))
 	default:
 		all = append(all, ok("%s (%s) has %d GiB left", d.Path, d.Use, d.Free>>30))
 	}
 	if d.Network != "" {
-		all = append(all, warning("choose a directory on a disk of this host with "+d.Setting, "%s (%s) is on %s: locks and syncs are slow there, and hosts must not share it", d.Path, d.Use, d.Network))
+		all = append(all, warning("choose a directory on a disk of this host with "+d.Setting, "%s (%s) is on %s: locks and syncs are slow on it, and hosts must not share it", d.Path, d.Use, d.Network))
 	}
 	if d.NoExec {
-		all = append(all, warning("mount -o remount,exec, or choose another directory with "+d.Setting, "nothing in %s (%s) can be executed", d.Path, d.Use))
+		all = append(all, warning("mount -o remount,exec, or choose another directory with "+d.Setting, "%s (%s) does not allow executing programs", d.Path, d.Use))
 	}
 	return all
 }
@@ -231,9 +231,9 @@ func CheckDisk(d Disk) []Finding {
 func CheckShm(s diskspace.Space) []Finding {
 	switch {
 	case s.All == 0:
-		return []Finding{warning("mount -t tmpfs tmpfs /dev/shm", "no shared memory at /dev/shm: NCCL and data loaders need it")}
+		return []Finding{warning("mount -t tmpfs tmpfs /dev/shm", "there is no shared memory at /dev/shm, which NCCL and data loaders need")}
 	case s.Free <= s.All/20:
-		return []Finding{problem("ls -l /dev/shm, and remove what killed programs have left there", "/dev/shm is full: %d of %d MiB are in use, and programs that find no room get SIGBUS", (s.All-s.Free)>>20, s.All>>20)}
+		return []Finding{problem("ls -l /dev/shm, and remove files left by killed programs", "/dev/shm is full: %d of %d MiB are in use, and programs that run out of space get SIGBUS", (s.All-s.Free)>>20, s.All>>20)}
 	}
 	return []Finding{ok("/dev/shm has %d MiB left", s.Free>>20)}
 }
@@ -243,19 +243,19 @@ func CheckShm(s diskspace.Space) []Finding {
 func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Finding {
 	switch {
 	case h.NVIDIADriver == "" && h.NVIDIADevices == 0 && h.NVIDIAOnBus > 0:
-		return []Finding{problem("install the driver of NVIDIA, or load it: modprobe nvidia", "an NVIDIA GPU without a driver")}
+		return []Finding{problem("install NVIDIA's driver, or load it: modprobe nvidia", "an NVIDIA GPU without a driver")}
 	case h.NVIDIADriver != "" && h.NVIDIADevices == 0:
-		return []Finding{problem("run nvidia-smi as root, which makes the device files; in a container: --gpus all", "the NVIDIA driver (%s) is loaded, but /dev/nvidia0 is missing", h.NVIDIADriver)}
+		return []Finding{problem("run nvidia-smi as root, which creates the device files; in a container: --gpus all", "the NVIDIA driver (%s) is loaded, but /dev/nvidia0 is missing", h.NVIDIADriver)}
 	case h.NVIDIADevices > 0 && h.NVIDIADriver == "" && !program:
 		return []Finding{problem("modprobe nvidia", "devices /dev/nvidia* exist, but no driver is loaded")}
 	case h.NVIDIADevices > 0 && !program:
-		return []Finding{warning("install nvidia-smi (nvidia-utils), or put it into PATH", "no nvidia-smi, so `status --usage` cannot show GPUs")}
+		return []Finding{warning("install nvidia-smi (nvidia-utils), or add it to PATH", "nvidia-smi is missing, so `status --usage` cannot show GPUs")}
 	case h.NVIDIADevices > 0 && err != nil:
 		return []Finding{problem("dmesg | grep -i -e xid -e nvrm", "nvidia-smi does not answer: %v", err)}
 	case h.NVIDIADevices > 0 && usable == 0:
-		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user can use none", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
+		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user cannot use any of them", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
 	case h.NVIDIADevices > 0:
-		return []Finding{ok("%s, of which the driver %s knows %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
+		return []Finding{ok("%s, but the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
 	case usable > 0:
 		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
 	}
@@ -288,12 +288,12 @@ func CheckPrograms(own, server string, serverErr, supervisorErr error, external 
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {
-		all = append(all, ok("the host worker with pid %d is of the same version", pid))
+		all = append(all, ok("the host worker with pid %d has the same version", pid))
 	} else {
-		all = append(all, warning("clusterrun worker upgrade", "the host worker with pid %d is %s, and this is %s", pid, worker, version))
+		all = append(all, warning("clusterrun worker upgrade", "the host worker with pid %d has version %s, but this program has %s", pid, worker, version))
 	}
 	if supervisor != worker {
-		all = append(all, ok("its supervisor is %s, and ends when no run is open on this host", supervisor))
+		all = append(all, ok("its supervisor has version %s, and exits when no run is open on this host", supervisor))
 	}
 	return all
 }
@@ -305,7 +305,7 @@ func CheckOther(here, there string, err error) []Finding {
 	case err != nil:
 		return []Finding{problem("try it by hand: ssh -o BatchMode=yes HOST clusterrun version", "%v", err)}
 	case there != here:
-		return []Finding{problem("install the same clusterrun there", "%s there, %s here", there, here)}
+		return []Finding{problem("install this version of clusterrun there", "%s there, %s here", there, here)}
 	}
-	return []Finding{ok("answers, with the same clusterrun")}
+	return []Finding{ok("answers, with the same version of clusterrun")}
 }

@@ -61,7 +61,7 @@ func (w *Output) Missing() (all []Missing) {
 			}
 		}
 		if len(of[t.Rank]) == 0 && len(w.there[t.Rank]) == 0 && w.isUnreported(t, someReported) {
-			add(": the run does not say where they are", t.Name)
+			add(": the run did not record where they are", t.Name)
 		}
 	}
 	for _, place := range places {
@@ -94,7 +94,7 @@ func (f *Files) whyUnread(p Process, told map[*host]bool) string {
 		case h.err != nil:
 			told[h], why = true, "; "+h.err.Error()
 		case h.listed:
-			why = "; they are not there any more"
+			why = "; they have been removed"
 		}
 	}
 	host := cmp.Or(p.Host, "another host")

@@ -38,7 +38,7 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 		}
 		return all
 	}
-	unknown := []Missing{{Processes: []string{"worker-1", "worker-2"}, Why: ": the run does not say where they are"}}
+	unknown := []Missing{{Processes: []string{"worker-1", "worker-2"}, Why: ": the run did not record where they are"}}
 	assert.Equal(t, unknown, missed(&host{name: "another"}))
 	assert.Equal(t, unknown, missed(&host{name: "b", listed: true, listing: listing{err: errors.New("connection refused")}}))
 	assert.Empty(t, missed(&host{name: "b", listed: true}), "it has said what it has")

@@ -191,7 +191,7 @@ func (h Home) start(ctx context.Context) error {
 	case readyText:
 		return nil
 	case "":
-		return fmt.Errorf("start the host worker of this home: it has ended at once; its log is %s", log.Name())
+		return fmt.Errorf("start this home's host worker: it exited immediately; its log is %s", log.Name())
 	default:
 		return &UnreachedError{string(said)}
 	}

@@ -86,7 +86,7 @@ func (r *server) serve(ctx context.Context, h Home, say func(text string), conne
 			defer r.users.Add(-1)
 			defer conn.Close()
 			if err := r.greet(conn); err != nil {
-				r.log.Error("a command is not served", zap.Error(err))
+				r.log.Error("a command is not being served", zap.Error(err))
 			}
 		}()
 	}
@@ -137,7 +137,7 @@ func (r *server) leaveWhenIdle(ctx context.Context, h Home, path string, l *net.
 func checkPeer(conn *net.UnixConn) error {
 	switch peer := proc.Peer(conn); {
 	case peer == nil:
-		return errors.New("the system does not report who connects")
+		return errors.New("the system does not report who is connecting")
 	case int(peer.Uid) != os.Geteuid():
 		return fmt.Errorf("process %d belongs to user %d", peer.Pid, peer.Uid)
 	}

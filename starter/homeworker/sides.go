@@ -27,7 +27,7 @@ func (r *sides) attend(conn *net.UnixConn) error {
 	var first request
 	if err := in.Decode(&first); err != nil || first.Serve == nil {
 		_ = socket.Close()
-		return fmt.Errorf("a request cannot be read: %w", err)
+		return fmt.Errorf("cannot read a request: %w", err)
 	}
 	link, err := net.FileConn(socket)
 	_ = socket.Close()

@@ -88,14 +88,14 @@ func serve(k knowledge) error {
 	if k.Initializer != "" {
 		initialize := initializerOf(k.Initializer)
 		if initialize == nil {
-			return fmt.Errorf("the initializer %q is not registered here before Main", k.Initializer)
+			return fmt.Errorf("the initializer %q was not registered before Main", k.Initializer)
 		}
 		if err := initialize(ctx); err != nil {
 			return fmt.Errorf("the initializer %s: %w", k.Initializer, err)
 		}
 	}
 	if len(registered) == 0 {
-		return errors.New("no function is registered before Main")
+		return errors.New("no function was registered before Main")
 	}
 	if err := t.Serve(ctx, functions); !errors.Is(err, errPoolEnds) {
 		return err

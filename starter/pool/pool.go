@@ -51,7 +51,7 @@ type Pool struct {
 var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") //nolint:staticcheck // the seed's text
 
 // ErrNoMain reports that the program did not call [Main].
-var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
+var ErrNoMain = errors.New("package pool is not initialized: the main function must call pool.Main() first, because a pool's processes run this program again")
 
 // New creates a pool. It does not start the processes.
 func New(o Options) (*Pool, error) {
@@ -65,7 +65,7 @@ func New(o Options) (*Pool, error) {
 	}
 	p.tasks = s.WithDefaults().TaskList()
 	if o.Initializer != "" && initializerOf(o.Initializer) == nil {
-		return nil, fmt.Errorf("the initializer %q is no registered func(context.Context) error", o.Initializer)
+		return nil, fmt.Errorf("the initializer %q is not a registered func(context.Context) error", o.Initializer)
 	}
 	if o.Log == nil {
 		p.options.Log = slog.Default()
@@ -156,7 +156,7 @@ func (p *Pool) died(s *session, why string) error {
 	case why != "":
 		return fmt.Errorf("%w: %s", ErrProcessDied, why)
 	case err != nil:
-		return fmt.Errorf("%w: %w, and says why on stderr", ErrProcessDied, err)
+		return fmt.Errorf("%w: %w; see stderr for the reason", ErrProcessDied, err)
 	}
 	return fmt.Errorf("%w. Please report a bug", ErrProcessDied)
 }

@@ -72,8 +72,8 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"tasks":                     {},
 		"must be at least 1, not 0": {Tasks: []spec.TaskGroup{{Type: "worker", Count: &none}}},
 		"is not a task type":        {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
-		`the initializer "nobody" is no registered func(context.Context) error`:    {Tasks: worker, Initializer: "nobody"},
-		`the initializer "takes_one" is no registered func(context.Context) error`: {Tasks: worker, Initializer: "takes_one"},
+		`the initializer "nobody" is not a registered func(context.Context) error`:    {Tasks: worker, Initializer: "nobody"},
+		`the initializer "takes_one" is not a registered func(context.Context) error`: {Tasks: worker, Initializer: "takes_one"},
 	} {
 		_, err := New(o)
 		require.ErrorContains(t, err, want)
@@ -202,7 +202,7 @@ func TestProcessesThatDie(t *testing.T) {
 	for function, why := range map[string]string{
 		"lost": "the run has failed: worker-1 died of SIGKILL",
 		"over": "worker-0 has ended",
-		"dies": "clusterrun has ended with exit status 7, and says why on stderr",
+		"dies": "clusterrun exited with exit status 7; see stderr for the reason",
 	} {
 		before := pid(t, p, "pids")
 		_, err := p.Run(bounded(t), function)

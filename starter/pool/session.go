@@ -68,7 +68,7 @@ const clientName = "pool"
 // overError reports that a session is over.
 type overError struct{ why string }
 
-func (e *overError) Error() string { return "the run of the pool is over: " + e.why }
+func (e *overError) Error() string { return "the pool's run is over: " + e.why }
 
 // start starts clusterrun with one end of a socket, and listens on the other. Only the two
 // programs hold the socket, so it closes when we die.
@@ -222,12 +222,12 @@ func (s *session) end() error {
 		select {
 		case err := <-ended:
 			if err != nil {
-				s.err = fmt.Errorf("clusterrun has ended with %w", err)
+				s.err = fmt.Errorf("clusterrun exited with %w", err)
 			}
 		case <-timer.C:
 			_ = s.command.Process.Kill() // this also kills its processes
 			<-ended
-			s.err = fmt.Errorf("the run of the pool did not end within %s, and was killed", endBound)
+			s.err = fmt.Errorf("the pool's run did not end within %s, and was killed", endBound)
 		}
 	})
 	return s.err

@@ -119,7 +119,7 @@ func TestCompare(t *testing.T) {
 		Difference{In: "spec", What: "command", A: new(`["sh","-c","x > y"]`), B: new(`["sh","-c","x >> y"]`)}, "as it was written")
 
 	b.Spec = nil
-	assert.Contains(t, Compare(a, b).Unknown[0], "the spec of run-bbbb cannot be read")
+	assert.Contains(t, Compare(a, b).Unknown[0], "cannot read the spec of run-bbbb")
 }
 
 // An archive opens without clusterrun: it is a directory with readable text and JSON.

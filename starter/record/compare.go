@@ -55,7 +55,7 @@ func Compare(a, b *Account) *Comparison {
 	if a.Spec == nil || b.Spec == nil {
 		for _, of := range []*Account{a, b} {
 			if of.Spec == nil {
-				c.Unknown = append(c.Unknown, fmt.Sprintf("the spec of %s cannot be read: %s", of.Status.RunID, of.WhyNoSpec()))
+				c.Unknown = append(c.Unknown, fmt.Sprintf("cannot read the spec of %s: %s", of.Status.RunID, of.WhyNoSpec()))
 			}
 		}
 	} else {
@@ -74,7 +74,7 @@ func (c *Comparison) source(a, b *source.Source) {
 		id := []string{c.A, c.B}[i]
 		switch {
 		case s == nil && a != b:
-			c.Unknown = append(c.Unknown, "the source code of "+id+" is not recorded: it was started outside of a git work tree, by another program, or without record_source")
+			c.Unknown = append(c.Unknown, "the source code of "+id+" was not recorded: it was started outside a git work tree, by another program, or without record_source")
 		case s != nil && s.Note != "":
 			c.Unknown = append(c.Unknown, "the source code of "+id+": "+s.Note)
 		}

@@ -122,17 +122,17 @@ func readme(a *Account) []byte {
 const readmeText = `Run %s of clusterrun (execution %s),
 exported %s by clusterrun %s.
 
-account.json   "status": the result, every exit, and where each task ran; "spec": what the
-               run was started with; "source": the git commit and what differs from it;
+account.json   "status": the result, every exit, and where each task ran; "spec": the
+               run's spec; "source": the git commit and the changes since then;
                "phases": how long each took, in seconds; "tasks": how each process was
                started, and its last lines
-spec.yaml      the spec, which clusterrun run takes
-usage.json     what each task has used over time, if it is known
+spec.yaml      the spec, in the format that clusterrun run reads
+usage.json     each task's usage over time, if it is known
 history.json   the histories of the workflows, in Temporal's JSON
 logs/attempt_<restarts>/<rank>/
                with export --logs, the output of each process: stdout.log and stderr.log,
-               error.json and result.json if it wrote them, start.json: how it was started,
-               usage: what it used
+               error.json and result.json if it wrote them, start.json (how it was
+               started), usage (the resources it used)
 
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`
@@ -198,7 +198,7 @@ func (s member) write(archive *tar.Writer, dir string, when time.Time) error {
 		content = f
 	}
 	if _, err := io.CopyN(archive, content, s.size); err != nil {
-		return fmt.Errorf("%s was truncated while it was packed: %w", cmp.Or(s.path, s.name), err)
+		return fmt.Errorf("%s was truncated while it was being packed: %w", cmp.Or(s.path, s.name), err)
 	}
 	return nil
 }

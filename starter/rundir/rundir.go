@@ -43,7 +43,8 @@ const (
 	// A directory is created under a name that starts with a dot, and renamed once it is locked,
 	// so that no other process sees it unlocked.
 	unborn = ".new-"
-	// unbornFor is the minimum age of such a directory to count as left behind by a crash.
+	// unbornFor is the age at which such a directory is assumed to have been left behind by a
+	// crash.
 	unbornFor = time.Hour
 )
 

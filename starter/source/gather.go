@@ -83,12 +83,12 @@ func gather(ctx context.Context, top string) *Source {
 		if headErr != nil {
 			return nil
 		}
-		s.Commit, s.Note = strings.TrimSpace(out), "the changes since the commit are not known: "+why(ctx, err)
+		s.Commit, s.Note = strings.TrimSpace(out), "the changes since the commit are unknown: "+why(ctx, err)
 		return s
 	}
 	s.read(text)
 	if err := s.digest(ctx); err != nil {
-		s.Note = "some digests are not known: " + why(ctx, err)
+		s.Note = "some digests are unknown: " + why(ctx, err)
 	}
 	return s
 }

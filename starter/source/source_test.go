@@ -128,6 +128,6 @@ func TestASlowGit(t *testing.T) {
 	s := Begin(t.Context(), dir).Result()
 	if s != nil { // on a very slow machine even the commit comes too late
 		assert.Len(t, s.Commit, 40)
-		assert.Equal(t, "the changes since the commit are not known: git took longer than 500ms", s.Note)
+		assert.Equal(t, "the changes since the commit are unknown: git took longer than 500ms", s.Note)
 	}
 }

@@ -268,7 +268,7 @@ func checkBarriers(pages []page) []string {
 			if arrived[k] == nil {
 				arrived[k] = map[string]int64{}
 			}
-			// This passing belongs to the last arrival before it.
+			// The task passed the barrier with the last arrival before this time.
 			for _, a := range p.arrivals {
 				if a < at {
 					arrived[k][p.task] = max(arrived[k][p.task], a)

@@ -94,7 +94,7 @@ func TestAgents(t *testing.T) {
 		third := a.start(other, elastic...)
 		differs := a.start(other, append(slices.Clip(flags), "--no-python", "true")...)
 		assert.Equal(t, 2, differs.ExitCode())
-		assert.Contains(t, differs.Stderr(), "this agent does not take part in the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c exec ")
+		assert.Contains(t, differs.Stderr(), "this agent was not accepted into the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c exec ")
 		require.NoError(t, syscall.Kill(a.pid(head), syscall.SIGKILL))
 		said(t, first, "2 a 0/4", "2 a 1/4")
 		said(t, third, "2 b 2/4", "2 b 3/4")

@@ -35,7 +35,7 @@ func (l *local) endBackgroundWorker() {
 
 func (l *local) ended(pid int) {
 	l.t.Helper()
-	harness.Eventually(l.t, fmt.Sprintf("process %d has ended", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
+	harness.Eventually(l.t, fmt.Sprintf("process %d has exited", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
 }
 
 // On a laptop, submit is enough: it starts a host worker for the run.
@@ -52,7 +52,7 @@ func TestSubmitAlone(t *testing.T) {
 	worker := l.backgroundWorker()
 	require.NotZero(t, worker)
 	said := first.Stderr() + second.Stderr()
-	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
+	started := fmt.Sprintf("started a host worker in the background (process %d); it exits after 10m without runs; `clusterrun worker stop` stops it", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
 	// It does not depend on the shell that started it.
 	cwd := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker)))(t)
@@ -116,7 +116,7 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	require.Equal(t, worker.PID, l.backgroundWorker())
 	l.ended(worker.PID)
 	log := must.Get(os.ReadFile(filepath.Join(l.state(), "worker.log")))(t)
-	assert.Contains(t, string(log), "this host worker was idle for too long, and exits")
+	assert.Contains(t, string(log), "this host worker was idle for too long; exiting")
 
 	l.ok("submit", "--id", "run", "--", "true")
 	onDemand := l.backgroundWorker()
@@ -131,7 +131,7 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	})
 	last := l.backgroundWorker()
 	_, stderr = l.succeeds("worker", "--detach")
-	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", last))
+	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", last))
 	l.ok("worker", "upgrade")
 	assert.Equal(t, last, l.backgroundWorker())
 }
@@ -237,7 +237,7 @@ func TestReadyIsServed(t *testing.T) {
 		awaits(address, http.StatusServiceUnavailable)
 	}
 	_, text := probed(host)
-	assert.Equal(t, "not ready: the queues of this host worker are not served", text)
+	assert.Equal(t, "not ready: this host worker's queues are not being served", text)
 
 	s.Restart()
 	awaits(controller, http.StatusOK)

@@ -57,7 +57,7 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 	l.goOn()
 	require.Equal(t, 3, run.ExitCode(), run.Stderr())
 	assert.Contains(t, run.Stderr(), "it was "+canary)
-	assert.NotContains(t, run.Stderr(), "probably secret by its name")
+	assert.NotContains(t, run.Stderr(), "probably secret, judging by its name")
 	assert.Contains(t, l.ok(with("status", "hidden")...), "it was "+canary)
 
 	// Read without the key, and with a wrong key.
@@ -69,7 +69,7 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 	// An export that cannot be decoded names the key.
 	export := filepath.Join(l.home, "hidden.tar.gz")
 	_, stderr := l.succeeds("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
-	assert.Contains(t, stderr, `its spec cannot be read: it is encoded with the key "one"; --codec-keys FILE decodes it`)
+	assert.Contains(t, stderr, `cannot read its spec: it is encoded with the key "one"; decode it with the keys in FILE: --codec-keys FILE`)
 	unpacked := t.TempDir()
 	require.NoError(t, exec.Command("tar", "-xzf", export, "-C", unpacked).Run())
 	assert.Contains(t, readFile(t, filepath.Join(unpacked, "hidden", "README")), `There is no spec.yaml: it is encoded with the key "one"`)
@@ -77,7 +77,7 @@ c.schedule('nobody_serves_this', args=(os.environ['WORD'],))"
 		assert.NotContains(t, readFile(t, filepath.Join(unpacked, "hidden", name)), canary)
 	}
 	_, _, stderr = l.run("diff", "hidden", "hidden", "--codec-keys", keyFile(t, "two"))
-	assert.Contains(t, stderr, `the spec of hidden cannot be read: it is encoded with the key "one"`)
+	assert.Contains(t, stderr, `cannot read the spec of hidden: it is encoded with the key "one"`)
 
 	server, c := l.server(), l.dial()
 	d := must.Get(c.DescribeWorkflowExecution(t.Context(), "hidden", ""))(t)

@@ -328,7 +328,7 @@ func (p *place) stdin() {
 	s := p.beginWith(`a\nb\n`, "echo $RANK:$(cat)")
 	if !p.attached {
 		if s.ExitCode() == 2 {
-			assert.Contains(p.t, s.Stderr(), "no task can read the stdin of this command")
+			assert.Contains(p.t, s.Stderr(), "tasks cannot read this command's stdin")
 			return
 		}
 		assert.Contains(p.t, s.Stdout(), "0:\n")
@@ -393,7 +393,7 @@ func (p *place) twoSignals() {
 	s := p.begin(`trap '' TERM INT; setsid sleep $MARK & echo $$ >> pids; while :; do nap; done`)
 	s.lines("pids", 2)
 	s.Kill(syscall.SIGINT)
-	harness.Eventually(p.t, "it says that it stops", func() bool { return strings.Contains(s.Stderr(), "again to kill it") })
+	harness.Eventually(p.t, "it says that it stops", func() bool { return strings.Contains(s.Stderr(), "repeat to kill it") })
 	s.Kill(syscall.SIGTERM)
 	s.ends(130)
 	assert.Contains(p.t, s.Stderr(), "got SIGTERM: killing run", "their grace was not waited for")

@@ -78,7 +78,7 @@ func TestElasticHosts(t *testing.T) {
 	f, hosts := fleetOf(t, 2, "a", "b", "c")
 	stdout, stderr := f.Succeeds(t, "validate", "--plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
 	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
-	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, then begins on 3; its minimum is 2")
+	assert.Contains(t, stderr, "it waits 30s for 4 hosts, then starts on 3; its minimum is 2")
 
 	s := elastic("2:4", 8, spec.GrowNextGeneration)
 	// Three hosts read such a large spec from a workflow, two receive it.
@@ -90,10 +90,10 @@ func TestElasticHosts(t *testing.T) {
 	run := f.start(s)
 	first := f.generation(0, 2, "a", "b", "c")
 	_, stdout, _ = f.CLI(t, "status", run.GetID())
-	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6; the next generation has more if there is room\n")
+	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6; the next generation gets more if capacity permits\n")
 	assert.NotContains(t, stdout, "worker-6")
 	_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-6"})
-	assert.ErrorContains(t, err, "worker-6 is not running at present; the hosts have room for 6 of the 8 tasks")
+	assert.ErrorContains(t, err, "worker-6 is not running at present; the hosts have capacity for 6 of the 8 tasks")
 
 	side := hosts["b"].Side()
 	hosts["b"].Kill(syscall.SIGKILL)

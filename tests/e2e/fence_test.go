@@ -214,7 +214,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 			f.Restart()
 			r := f.result(run)
 			assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
-			assert.Contains(t, r.FirstFailure.Message, "heard nothing of the Temporal server for too long")
+			assert.Contains(t, r.FirstFailure.Message, "could not reach the Temporal server for too long")
 			assert.Equal(t, spec.CauseHostLost, r.FirstFailure.Cause)
 		})
 	}

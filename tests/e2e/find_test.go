@@ -52,7 +52,7 @@ func TestFind(t *testing.T) {
 	stdout, stderr := f.Succeeds(t, "list", "--limit", "2")
 	assert.Contains(t, stdout, "exec sleep 1000")
 	assert.NotContains(t, stdout, f.dir)
-	assert.Contains(t, stderr, "older runs are not shown; a higher --limit shows them")
+	assert.Contains(t, stderr, "older runs are not shown; raise --limit to show them")
 
 	assert.Regexp(t, `iris-aaaa +failed +3 .* origin +0 +3 +host-a +\S+ +`+f.dir, f.OK(t, "list", "--wide"))
 	for _, a := range spec.Attributes() {
@@ -102,7 +102,7 @@ func TestFind(t *testing.T) {
 		"stop iris-*":                      {125, "", "iris-*: no open run matches"},
 		"stop mnist-cc worker-7":           {125, "", "worker-7 is not a task of this run"},
 		"stop mnist-cc worker-0 iris-aaaa": {2, "", "worker-0 is a task of run mnist-cc, and iris-aaaa is a run"},
-		"stop --wait mnist-cc worker-0":    {2, "", "--wait is for whole runs, and worker-0 is a task of run mnist-cc"},
+		"stop --wait mnist-cc worker-0":    {2, "", "--wait applies to whole runs, but worker-0 is a task of run mnist-cc"},
 	} {
 		code, stdout, stderr = f.CLI(t, strings.Split(words, " ")...)
 		assert.Equal(t, want.code, code, words)
@@ -129,7 +129,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	})
 	list, pending := watch("list", "--watch"), watch("list", "--pending", "-w")
 	list.Expect("there are no runs")
-	pending.Expect("no run is pending")
+	pending.Expect("no runs are pending")
 	run, err := starter.Start(t.Context(), f.client,
 		&spec.RunSpec{Name: "iris", Dir: f.dir, Tasks: []spec.TaskGroup{group("worker", 2, "exec sleep 1000")}}, starter.Options{ID: "iris-1"})
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestRm(t *testing.T) {
 	l.fails(1, "run", "--id", "failed", "--", "false")
 	harness.Eventually(t, "the run lives", func() bool { return strings.Count(living.Stdout(), "up") == 2 })
 	logs := filepath.Join(l.state(), "logs")
-	assert.Contains(t, l.fails(125, "rm", "lives"), "run lives has not ended; `clusterrun stop lives` ends it")
+	assert.Contains(t, l.fails(125, "rm", "lives"), "run lives has not ended; stop it with `clusterrun stop lives`")
 	assert.Regexp(t, `^would remove: failed \(.* KiB\)\n$`, l.ok("rm", "--dry-run", "failed"))
 	assert.Contains(t, l.ok("rm", "failed"), "removed: failed ")
 	assert.NoDirExists(t, filepath.Join(logs, "failed"))

@@ -129,7 +129,7 @@ while True:
 		before := x.Before
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
-		x.Shown("again to kill it")
+		x.Shown("repeat to kill it")
 		x.Kill(syscall.SIGINT) // a second signal so soon would be merged with the first
 		assert.Equal(t, 143, x.ExitCode())
 		restored(t, x, before)

@@ -99,11 +99,11 @@ func TestMPICH(t *testing.T) {
 		assert.Contains(t, stdout, line)
 	}
 
-	assert.Contains(t, l.fails(2, "run", "-n", "3", "--auto-restart", "--", "./solver"), "a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group")
+	assert.Contains(t, l.fails(2, "run", "-n", "3", "--auto-restart", "--", "./solver"), "an MPI rank that restarts alone cannot rejoin the other ranks; add --restart-scope group")
 
 	stdout, stderr = l.succeeds("run", "-n", "2", "--set", "env_profiles=[torch]", "--", "./solver")
 	assert.Equal(t, 2, strings.Count(stdout, "rank 0 of 1"), "the profiles were given")
-	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --set 'env_profiles=[torch,mpi]'")
+	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1; add mpi to env_profiles: --set 'env_profiles=[torch,mpi]'")
 }
 
 // A process that a rank leaves behind does not hide the rank's exit, even if it inherited the

@@ -152,7 +152,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 		}
 	}
 	again, stderr := l.succeeds("dev", "--detach")
-	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", pid))
+	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", pid))
 	assert.Equal(t, stdout, again, "it says how to use and end it")
 	assert.Contains(t, l.fails(125, "dev", "--port", "0", "--headless"), fmt.Sprintf("(pid %d) runs already", pid))
 
@@ -166,16 +166,16 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 		return strings.Contains(text, "service_requests{")
 	})
 
-	assert.Contains(t, l.fails(125, "dev", "stop"), "run submitted is open, and its processes end with")
+	assert.Contains(t, l.fails(125, "dev", "stop"), "run submitted is open, and its processes would be stopped with")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
-	harness.Eventually(t, "it asks", said("again within"))
+	harness.Eventually(t, "it asks", said("repeat within"))
 	harness.Eventually(t, "it continues", said(": continuing"))
 	require.False(t, ended())
 	require.NoError(t, syscall.Kill(pid, syscall.SIGINT))
 	harness.Eventually(t, "it asks again", said("got SIGINT"))
-	assert.True(t, said("run submitted is open, and its processes here end with this")(), "it names the run")
+	assert.True(t, said("run submitted is open, and its processes on this machine would be stopped")(), "it names the run")
 	_, stderr = l.succeeds("dev", "stop", "--force")
-	assert.Contains(t, stderr, fmt.Sprintf("`clusterrun dev` (pid %d) has ended", pid))
+	assert.Contains(t, stderr, fmt.Sprintf("`clusterrun dev` (pid %d) has exited", pid))
 	assert.True(t, ended())
 	_, stderr = l.succeeds("dev", "stop")
 	assert.Contains(t, stderr, "no `clusterrun dev` uses "+l.state())
@@ -193,5 +193,5 @@ func TestDevEndsAtOnceWithoutRuns(t *testing.T) {
 	dev.Kill(syscall.SIGTERM)
 	assert.Zero(t, dev.ExitCode(), dev.Stderr())
 	assert.Contains(t, dev.Stderr(), "stopping")
-	assert.NotContains(t, dev.Stderr(), "again within")
+	assert.NotContains(t, dev.Stderr(), "repeat within")
 }

@@ -173,7 +173,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unsigned": {append(job, g.path("job")), "policy: worker-0, which is unsigned, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
+		"unsigned": {append(job, g.path("job")), "policy: worker-0, which is unsigned, on host host-a: no rule applies to unsigned requests; sign it with `clusterrun submit --sign`"},
 		"eve":      {append([]string{"--sign=" + g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
 		"evil":     {append([]string{"--sign=" + g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
 		"env":      {append([]string{"--sign=" + g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
@@ -195,13 +195,13 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		"by-hand": {g.job(), "is unsigned"},
 		"other":   {signed, "it is for another run ID or another spec"},
 		"mine":    {&changed, "it is for another run ID or another spec"},
-		"late":    {g.sign("late", g.job(), -time.Second), "it has expired at"},
+		"late":    {g.sign("late", g.job(), -time.Second), "it expired at"},
 		"by-file": {g.sign("by-hand", g.job(), time.Hour), "it is for another run ID"},
 	} {
 		assert.ErrorContains(t, g.byHand(id, c.spec), c.want, id)
 	}
 	require.NoError(t, g.byHand("mine", signed))
-	assert.ErrorContains(t, g.byHand("mine", signed), "it was used before; sign again")
+	assert.ErrorContains(t, g.byHand("mine", signed), "it has been used before; sign again")
 	ran += "mine worker-0\n"
 	assert.Equal(t, ran, g.ran("job"))
 	assert.Empty(t, g.ran("evil"))
@@ -246,6 +246,6 @@ func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	s.OK(t, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "first"))
 	require.NoError(t, os.Remove(audit))
 	require.NoError(t, os.Mkdir(audit, 0o700))
-	assert.Contains(t, s.Fails(t, 126, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second")), "the audit log cannot be written")
+	assert.Contains(t, s.Fails(t, 126, "run", "--remote", "-n", "1", "--", "touch", filepath.Join(dir, "second")), "cannot write the audit log")
 	assert.NoFileExists(t, filepath.Join(dir, "second"))
 }

@@ -263,7 +263,7 @@ func (p *pools) checkRefused(t *testing.T, said map[string]any) {
 	for name, want := range map[string]string{
 		"plain":       "only registered functions are accepted: decorate <function unregistered",
 		"initializer": "only registered functions are accepted: decorate <function unregistered",
-		"chiefs":      "cluster has 2 chiefs; there can be one",
+		"chiefs":      "cluster has 2 chiefs; at most one is allowed",
 		"empty":       "cluster has no tasks",
 		"large":       "the arguments of swap have 3000",
 		"odd":         "the arguments of swap: {1, 2} is not JSON",

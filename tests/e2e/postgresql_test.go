@@ -16,7 +16,7 @@ func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartTemporal(t))
 	_, said, _ := f.CLI(t, "doctor")
-	assert.Contains(t, said, "it has all search attributes of runs")
+	assert.Contains(t, said, "all search attributes of runs are registered")
 
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
 	pids := []int{f.startedOnce(0), f.startedOnce(1)}

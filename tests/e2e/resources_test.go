@@ -39,7 +39,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	harness.Eventually(t, "three GPUs are in use", func() bool { return f.hosts()["a"].UsedGPUs == 3 })
 	same := f.start(&spec.RunSpec{Devices: spec.Resources{"7"}, Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
 	f.waitsBehind(same)
-	assert.Contains(t, f.OK(t, "status", "--why", same.GetID()), "GPUs 7 not all free on a")
+	assert.Contains(t, f.OK(t, "status", "--why", same.GetID()), "GPUs 7 are not all free on a")
 	many := f.start(&spec.RunSpec{GPUsPerTask: new(2), Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
 	f.waitsBehind(same, many)
 
@@ -50,5 +50,5 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	assert.Equal(t, []string{`"7"`}, devices(f.result(two), "worker-0"))
 	assert.Equal(t, []string{`"7"`}, devices(f.result(same), "worker-0"))
 
-	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true"), "host a has room for 2 tasks with their GPUs; 3 are needed")
+	assert.Contains(t, f.Fails(t, 1, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true"), "host a has capacity for 2 tasks with their GPUs; 3 are needed")
 }

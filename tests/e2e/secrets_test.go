@@ -136,7 +136,7 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 
 	// Refused before anything starts.
 	err := f.start(&spec.RunSpec{Env: spec.Env{"T": {From: spec.Source{FromEnv: "NO_SUCH_TOKEN"}}}, Tasks: []spec.TaskGroup{harness.Shell("worker", 2, "touch $DIR/started")}}).Get(t.Context(), nil)
-	require.ErrorContains(t, err, "env.T.from_env: on host host-a: the host worker has no variable NO_SUCH_TOKEN (worker-0 and 1 more); start the host worker with it")
+	require.ErrorContains(t, err, "env.T.from_env: on host host-a: the host worker's environment does not contain NO_SUCH_TOKEN (worker-0 and 1 more); start the host worker with it")
 	assert.NoFileExists(t, filepath.Join(f.dir, "started"))
 
 	var shown bytes.Buffer

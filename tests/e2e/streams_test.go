@@ -54,7 +54,7 @@ func TestOutputThatNobodyReads(t *testing.T) {
 			assert.Equal(t, 143, p.ExitCode())
 			if c.said != "" {
 				assert.Contains(t, p.Stderr(), c.said)
-				assert.Contains(t, p.Stderr(), "the output is not read, so not all of it was shown; logs in ")
+				assert.Contains(t, p.Stderr(), "not all output was shown because nobody reads it; logs in ")
 			}
 		})
 	}
@@ -79,9 +79,9 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 			assert.FileExists(t, filepath.Join(p.Dir, "done"))
 			assert.Regexp(t, `(?s)\[worker-0\]:    (out|err) 1\n.*\[worker-0\]:    (out|err) 3\n`, c.shown(p))
 			if id == "stdout" {
-				assert.Contains(t, p.Stderr(), "write /dev/stdout: no space left on device; run stdout goes on; logs in ")
+				assert.Contains(t, p.Stderr(), "write /dev/stdout: no space left on device; run stdout continues; logs in ")
 				assert.Contains(t, p.Stderr(), "run stdout succeeded")
-				assert.Contains(t, p.Stderr(), "not all output could be written: write /dev/stdout: no space left on device")
+				assert.Contains(t, p.Stderr(), "could not write all output: write /dev/stdout: no space left on device")
 			}
 		})
 	}

@@ -92,13 +92,13 @@ func TestRefusedAtTheStart(t *testing.T) {
 		name, want string
 		env        []string
 	}{
-		{"no certificate", "it refuses the client certificate; give one that it accepts", env[:3]},
-		{"one of another authority", "it refuses the client certificate; give one that it accepts",
+		{"no certificate", "it refuses the client certificate; set one that it accepts", env[:3]},
+		{"one of another authority", "it refuses the client certificate; set one that it accepts",
 			append(env[:3:3], "TEMPORAL_TLS_CLIENT_CERT_PATH="+foreign.Cert, "TEMPORAL_TLS_CLIENT_KEY_PATH="+foreign.Key)},
-		{"no authority", "its certificate is not trusted here", append([]string{env[0], env[1]}, env[3:]...)},
-		{"another name", "its certificate is not trusted here", append([]string{env[0], "TEMPORAL_TLS_SERVER_NAME=other.test"}, env[2:]...)},
-		{"no TLS", "it may need TLS", env[:1]},
-		{"no TLS, where our last words are not read", "it may need TLS", []string{"TEMPORAL_ADDRESS=" + resets(t)}},
+		{"no authority", "its certificate is not trusted", append([]string{env[0], env[1]}, env[3:]...)},
+		{"another name", "its certificate is not trusted", append([]string{env[0], "TEMPORAL_TLS_SERVER_NAME=other.test"}, env[2:]...)},
+		{"no TLS", "it may require TLS", env[:1]},
+		{"no TLS, where our last words are not read", "it may require TLS", []string{"TEMPORAL_ADDRESS=" + resets(t)}},
 		{"TLS where there is none", "it does not use TLS", append([]string{"TEMPORAL_ADDRESS=" + f.Address}, env[1:]...)},
 		{"half a certificate", "if either client cert or key path is present, other must be present too", env[:4]},
 		{"no such file", "no such file or directory", append(env[:4:4], "TEMPORAL_TLS_CLIENT_KEY_PATH=/nonexistent/key.pem")},
@@ -118,7 +118,7 @@ func TestRefusedAtTheStart(t *testing.T) {
 	for _, args := range commands {
 		code, stderr := with(env, args...)
 		assert.Equal(t, 125, code, args)
-		assert.Contains(t, stderr, "(Request unauthorized.): its operator must allow that for this program's client certificate or API key", args)
+		assert.Contains(t, stderr, "(Request unauthorized.): its operator must grant that to this program's client certificate or API key", args)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAnAPIKeyIsReplaced(t *testing.T) {
 
 	p := harness.Start(t, f.dir, harness.Env(f.dir, append(env, "TEMPORAL_API_KEY=one")...), harness.Clusterrun(t), "list")
 	assert.Equal(t, 125, p.ExitCode())
-	assert.Contains(t, p.Stderr(), "(unknown key): it does not know the API key or certificate of this program")
+	assert.Contains(t, p.Stderr(), "(unknown key): it does not accept this program's API key or certificate")
 	p = harness.Start(t, f.dir, harness.Env(f.dir, append(env, "TEMPORAL_API_KEY=two")...), harness.Clusterrun(t), "list")
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 }

@@ -97,7 +97,7 @@ os.write(1, (json.dumps([sys.argv[1:], env]) + "\n").encode())`, "torchrun --npr
 		code, stdout, stderr := l.torchrun("", "torchrun --monitor-interval=1 --no-python bash -c 'echo one'", "PET_NPROC_PER_NODE=3")
 		assert.Zero(t, code)
 		assert.Equal(t, "one\none\none\n", stdout)
-		assert.Contains(t, stderr, "OMP_NUM_THREADS is unset; using 1 per process")
+		assert.Contains(t, stderr, "OMP_NUM_THREADS is not set; using 1 per process")
 		assert.Contains(t, stderr, "not needed: --monitor-interval")
 	})
 

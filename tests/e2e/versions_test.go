@@ -63,7 +63,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 		code, stderr := hosts[step.host].Upgrade()
 		require.Zero(t, code, stderr)
 		assert.Contains(t, stderr, "is now clusterrun "+step.version)
-		assert.Equal(t, step.version != spec.Version, strings.Contains(stderr, "its supervisor stays clusterrun "+spec.Version), stderr)
+		assert.Equal(t, step.version != spec.Version, strings.Contains(stderr, "its supervisor remains clusterrun "+spec.Version), stderr)
 		harness.Eventually(t, "the fleet knows the versions", func() bool {
 			h := f.hosts()[step.host]
 			return h.Version == step.version && (step.version == spec.Version || h.Supervisor == spec.Version)

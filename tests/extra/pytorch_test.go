@@ -154,10 +154,10 @@ func TestPyTorch(t *testing.T) {
 						t.Skip("does not apply: it " + reason)
 					}
 					if !told.passed() {
-						// A gloo thread may drop the last reference to a tensor after reporting
-						// its work as done. If Python is exiting at that moment, it ends the
-						// thread while it must not be unwound, which aborts the process:
-						// "terminate called without an active exception".
+						// A gloo thread may drop the last reference to a tensor after reporting its
+						// work as done. If Python is exiting at that moment, it terminates the
+						// thread at a point where the thread must not be unwound, which aborts the
+						// process: "terminate called without an active exception".
 						t.Logf("%s; once more", told)
 						again := outcomes("1", told.Name)
 						require.Len(t, again, 1)

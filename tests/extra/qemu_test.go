@@ -138,7 +138,7 @@ func TestUnderSystemd(t *testing.T) {
 	assert.Contains(t, is["eater"], "reached its memory limit")
 	assert.Equal(t, "0 the same", is["reload"], "the tasks and the host worker are the same processes")
 	assert.Equal(t, "active", is["restart"], "without a task of before")
-	assert.Contains(t, is["restart_report"], "the host worker on node was stopped, and its tasks with it")
+	assert.Contains(t, is["restart_report"], "the host worker on node was stopped together with its tasks")
 	assert.Equal(t, "active", is["killed"], "without a task of before")
 	assert.Contains(t, is["killed_report"], "run killed failed")
 	assert.Equal(t, "active", is["controller"])

@@ -55,7 +55,7 @@ func (p *Process) begin() {
 	t := p.t
 	t.Helper()
 	heedSignals()
-	// A leaked grandchild must not block the test through the pipes.
+	// A leaked grandchild must not block the test by keeping its pipes open.
 	p.WaitDelay = 2 * time.Second
 	require.NoError(t, p.Cmd.Start())
 	go func() {
@@ -162,8 +162,8 @@ func Within(t testing.TB, bound time.Duration, what string, condition func() boo
 	}
 }
 
-// Alive lists the machine's live processes (zombies are dead) with the mark in their environment
-// or arguments.
+// Alive lists the machine's live processes, not counting zombies, that have the mark in their
+// environment or arguments.
 func Alive(mark string) []int {
 	var pids []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

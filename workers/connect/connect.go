@@ -94,11 +94,10 @@ func (o Options) named() (c client.Options, err error) {
 		c, err = p.ToClientOptions(envconfig.ToClientOptionsRequest{})
 	}
 	if err != nil {
-		return c, fmt.Errorf("read the Temporal profile: %w; correct the file, or choose another with --config-file", err)
+		return c, fmt.Errorf("cannot read the Temporal profile: %w; correct the file, or choose another with --config-file", err)
 	}
 	if p.Codec != nil && p.Codec.Endpoint != "" && o.CodecKeys == "" {
-		return c, fmt.Errorf("a remote codec is configured (%s), and clusterrun asks none: "+
-			"give it the keys themselves with --codec-keys or CLUSTERRUN_CODEC_KEYS, or unset TEMPORAL_CODEC_ENDPOINT", p.Codec.Endpoint)
+		return c, fmt.Errorf("a remote codec is configured (%s), but clusterrun does not use remote codecs: pass the keys with --codec-keys or CLUSTERRUN_CODEC_KEYS, or unset TEMPORAL_CODEC_ENDPOINT", p.Codec.Endpoint)
 	}
 	if file := o.APIKeyFile; file != "" {
 		if _, err := readAPIKey(file); err != nil {

@@ -21,14 +21,14 @@ const (
 	// refuses starts the error of a request that the server does not allow.
 	refuses = "the Temporal server refuses "
 
-	wantsTLS = "it may need TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
+	wantsTLS = "it may require TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
 )
 
 // remedies maps connection errors to remedies.
 var remedies = []struct{ said, remedy string }{
-	{tlsAlert, "it refuses the client certificate; give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
-	{"x509: ", "its certificate is not trusted here; name its authority with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
-	{"first record does not look like a TLS handshake", "it does not use TLS; leave out the TLS settings and the API key"},
+	{tlsAlert, "it refuses the client certificate; set one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
+	{"x509: ", "its certificate is not trusted; name its authority with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and its name with TEMPORAL_TLS_SERVER_NAME"},
+	{"first record does not look like a TLS handshake", "it does not use TLS; remove the TLS settings and the API key"},
 	// The error depends on how much we have sent before the server closes the connection.
 	{"error reading server preface: EOF", wantsTLS},
 	{"connection reset by peer", wantsTLS},
@@ -73,7 +73,7 @@ func unreached(address string, err error) error {
 			return &unreachedError{fmt.Sprintf("no connection to the Temporal server at %s (%s): %s", address, why, r.remedy), err}
 		}
 	}
-	return &unreachedError{fmt.Sprintf("no Temporal server at %s (%s); check --address or TEMPORAL_ADDRESS, or leave both out to use the embedded server", address, why), err}
+	return &unreachedError{fmt.Sprintf("no Temporal server at %s (%s); check --address or TEMPORAL_ADDRESS, or omit both to use the embedded server", address, why), err}
 }
 
 // plainCause returns the innermost message of an error wrapped by gRPC and Go, such as "connection
@@ -97,7 +97,7 @@ func plainCause(err error) string {
 }
 
 // late is the error of a request that a server accepts but does not answer.
-const late = "the Temporal server does not answer in time; see whether its database is up"
+const late = "the Temporal server does not answer in time; check whether its database is up"
 
 // sayRefused adds the remedy to the error of a request that the server does not allow or does not
 // answer in time.
@@ -107,9 +107,9 @@ func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 	var remedy string
 	switch s.Code() {
 	case codes.PermissionDenied:
-		remedy = "its operator must allow that for this program's client certificate or API key, in this namespace"
+		remedy = "its operator must grant that to this program's client certificate or API key, in this namespace"
 	case codes.Unauthenticated:
-		remedy = "it does not know the API key or certificate of this program, or they have expired: give others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
+		remedy = "it does not accept this program's API key or certificate, or they have expired: use others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
 	case codes.DeadlineExceeded:
 		return status.Error(s.Code(), late)
 	default:

@@ -21,9 +21,9 @@ func TestUnreachedIsPlain(t *testing.T) {
 		"failed reaching server: the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key": "the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key",
 		`name resolver error: no children to pick from`:                                                                 "no Temporal server at a:1 (no such host); check --address",
 		"failed reaching server: context deadline exceeded":                                                             "no Temporal server at a:1 (no answer in time); check --address",
-		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`: "no connection to the Temporal server at a:1 (certificate signed by unknown authority): its certificate is not trusted here",
+		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`: "no connection to the Temporal server at a:1 (certificate signed by unknown authority): its certificate is not trusted",
 		`connection error: desc = "error reading server preface: EOF"` + "\n" + "remote error: tls: certificate required":                                         "no connection to the Temporal server at a:1 (certificate required): it refuses the client certificate",
-		`connection error: desc = "error reading server preface: EOF"`:                                                                                            "no connection to the Temporal server at a:1 (EOF): it may need TLS",
+		`connection error: desc = "error reading server preface: EOF"`:                                                                                            "no connection to the Temporal server at a:1 (EOF): it may require TLS",
 	} {
 		err := unreached("a:1", errors.New(wrapped))
 		assert.Contains(t, err.Error(), want)
@@ -41,7 +41,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 		return status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	err := serviceerror.FromStatus(status.Convert(sayRefused(t.Context(), "", nil, nil, nil, silent)))
-	require.EqualError(t, err, "the Temporal server does not answer in time; see whether its database is up")
+	require.EqualError(t, err, "the Temporal server does not answer in time; check whether its database is up")
 	var late *serviceerror.DeadlineExceeded
 	require.ErrorAs(t, err, &late)
 }

@@ -19,7 +19,8 @@ type rotating struct {
 	last *tls.Config
 }
 
-// newRotating returns the credentials in the files that load reads. first is their present content.
+// newRotating returns credentials that follow the files that load reads. first is their current
+// content.
 func newRotating(first *tls.Config, load func() (*tls.Config, error)) *rotating {
 	return &rotating{TransportCredentials: credentials.NewTLS(first), load: load, last: first}
 }

@@ -261,5 +261,5 @@ func TestAServerThatCannotOpenItsFilesIsNotStarted(t *testing.T) {
 		return
 	}
 	_, err := newHome(t).Ensure(t.Context(), "")
-	assert.EqualError(t, err, "the embedded server needs 40 open files, and a process may have 20 here; raise that limit: ulimit -n")
+	assert.EqualError(t, err, "the embedded server needs 40 open files, but a process may have 20 on this machine; raise the limit: ulimit -n")
 }

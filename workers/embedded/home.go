@@ -39,7 +39,7 @@ func (s *Server) elsewhere() string {
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
 		// Its loopback address and its process ID mean something else in this container.
-		return "in another container of this machine, " + s.Host
+		return "in another container on this machine, " + s.Host
 	}
 	return ""
 }

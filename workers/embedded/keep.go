@@ -20,7 +20,7 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	if s == nil {
-		return nil, errors.New("the embedded server does not run")
+		return nil, errors.New("the embedded server is not running")
 	}
 	key, err := h.tls()
 	if err != nil {

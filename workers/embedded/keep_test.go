@@ -86,7 +86,7 @@ func TestDialFollowsTheServer(t *testing.T) {
 	stranger := must.Get(net.Listen("tcp", first.Address))(t)
 	defer stranger.Close()
 	_, err := h.Dial(t.Context())
-	require.EqualError(t, err, "the embedded server does not run")
+	require.EqualError(t, err, "the embedded server is not running")
 
 	second := must.Get(h.Ensure(t.Context(), ""))(t)
 	assert.NotEqual(t, first.Address, second.Address, "a stranger has its port")

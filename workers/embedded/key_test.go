@@ -121,7 +121,7 @@ func TestTheServerOfAnotherMachine(t *testing.T) {
 	for where, other := range map[string]Server{
 		"on the host node-7 as":                         {PID: s.PID, Host: "node-7", Boot: "another", UID: s.UID, Container: s.Container},
 		"on the host node-7 as the user":                {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID + 1, Container: s.Container},
-		"in another container of this machine, node-7;": {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID, Container: "net:[1] pid:[2]"},
+		"in another container on this machine, node-7;": {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID, Container: "net:[1] pid:[2]"},
 	} {
 		other.Address = s.Address
 		writeReady(t, h, &other)

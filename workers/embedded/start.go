@@ -170,7 +170,7 @@ func (h Home) stopRunning(ctx context.Context) error {
 			return err
 		}
 		if err := retry.Sleep(ctx, settleEvery); err != nil {
-			return fmt.Errorf("the embedded server (pid %d) does not stop: %w", s.PID, err)
+			return fmt.Errorf("the embedded server (pid %d) cannot be stopped: %w", s.PID, err)
 		}
 	}
 }
@@ -260,7 +260,7 @@ const minFiles = 40
 func checkFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < minFiles {
-		return fmt.Errorf("the embedded server needs %d open files, and a process may have %d here; raise that limit: ulimit -n", minFiles, limit.Max)
+		return fmt.Errorf("the embedded server needs %d open files, but a process may have %d on this machine; raise the limit: ulimit -n", minFiles, limit.Max)
 	}
 	return nil
 }

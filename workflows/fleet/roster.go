@@ -44,11 +44,11 @@ func (ro *roster) CheckJoin(e Joined) error {
 	case e.Host.Name == "" || e.Host.Instance == "":
 		return fmt.Errorf("host name and instance are required")
 	case e.Host.Slots < 0:
-		return fmt.Errorf("host %s has %d slots; give 1 or more, or 0 for no limit", e.Host.Name, e.Host.Slots)
+		return fmt.Errorf("host %s has %d slots; use 1 or more, or 0 for no limit", e.Host.Name, e.Host.Slots)
 	case h != nil && h.Instance != e.Host.Instance && !h.Silent:
 		return fmt.Errorf("another host worker already serves this queue as host %s; give this host another name with --host-name, or stop the other host worker", h.Name)
 	case h == nil && len(ro.hosts) >= maxHosts && ro.longestSilent() == nil:
-		return fmt.Errorf("the queue has %d hosts, the limit; no more can join", len(ro.hosts))
+		return fmt.Errorf("the queue has reached its limit of %d hosts; no more can join", len(ro.hosts))
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (ro *roster) checkKnown(name string) error {
 
 // UnknownHost explains that the named host is not among a queue's hosts.
 func UnknownHost(name string, there []string) string {
-	return fmt.Sprintf("no host %q in this queue%s", name, whoIsThere(there))
+	return fmt.Sprintf("this queue has no host %q%s", name, whoIsThere(there))
 }
 
 // cordonOf returns a returning host's cordon.
@@ -98,7 +98,7 @@ func (ro *roster) cordonOf(name string) cordon {
 }
 
 func (ro *roster) noHost(name string) string {
-	return fmt.Sprintf("no host worker has joined as %q%s; start one there with `clusterrun worker`, or correct the address", name, whoIsThere(ro.names()))
+	return fmt.Sprintf("no host worker has joined as %q%s; start `clusterrun worker` on that host, or correct the address", name, whoIsThere(ro.names()))
 }
 
 // names returns the names of the hosts.

@@ -85,7 +85,7 @@ func TestHostsThatAreGoneAreBounded(t *testing.T) {
 		m.Step(Joined{Host: Host{Name: hostName(i + 10), Instance: "i", Slots: 1}, Now: now})
 	}
 	err := m.CheckJoin(Joined{Host: Host{Name: "one-more", Instance: "i"}, Now: now})
-	require.ErrorContains(t, err, "the queue has 1900 hosts, the limit; no more can join")
+	require.ErrorContains(t, err, "the queue has reached its limit of 1900 hosts; no more can join")
 	for i := range maxHosts {
 		m.Step(Left{Name: hostName(i + 10), Instance: "i", Now: now})
 	}

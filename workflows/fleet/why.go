@@ -23,13 +23,13 @@ func (m *Machine) why(r *run) string {
 	}
 	text := wants(&r.Demand, r.shape.tasks)
 	if m.class(r); r.over {
-		text += ", more than the hosts have, so it needs unused hosts"
+		text += ", more than the hosts have, so it requires unused hosts"
 	}
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
 	}
 	if m.search(r, m.class(r).hosts, func(h *host) room { return r.unguarded(h) }) != nil {
-		return text + ": there is room, but " + m.inFront(r)
+		return text + ": there is enough capacity, but " + m.inFront(r)
 	}
 	return text + ": " + m.missing(r)
 }
@@ -107,7 +107,7 @@ func (p *planner) missing(r *run) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return "no host of the queue matches" + whoIsThere(p.names())
+		return "no host in the queue matches" + whoIsThere(p.names())
 	}
 	var free, closed, full listed
 	for _, h := range hosts {
@@ -124,7 +124,7 @@ func (p *planner) missing(r *run) string {
 		case room.slots <= 0:
 			full.add("%s full", h.Name)
 		case h.isContested(r):
-			full.add("GPUs %s not all free on %s", strings.Join(r.shape.listed, ","), h.Name)
+			full.add("GPUs %s are not all free on %s", strings.Join(r.shape.listed, ","), h.Name)
 		case r.shape.hasGPUs:
 			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
 		case room.slots >= noBound:
@@ -136,7 +136,7 @@ func (p *planner) missing(r *run) string {
 	all := slices.Concat(free.texts, closed.texts, full.texts)
 	parts := all[:min(len(all), maxNamed)]
 	if more := free.n + closed.n + full.n - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more hosts without room", more))
+		parts = append(parts, fmt.Sprintf("%d more hosts without capacity", more))
 	}
 	text := strings.Join(parts, ", ")
 	if n := len(hosts); n < r.Demand.MinHosts {
@@ -212,7 +212,7 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return fmt.Sprintf("no host of the queue can ever have %s%s", wants(d, r.shape.tasks), whoIsThere(p.names()))
+		return fmt.Sprintf("no host in the queue can ever have %s%s", wants(d, r.shape.tasks), whoIsThere(p.names()))
 	}
 	seats := p.choice // from the unsuccessful search
 	for _, s := range seats {
@@ -235,19 +235,19 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 	}
 	switch {
 	case largest.fits == 0:
-		return fmt.Sprintf("no host has room for a task: %s are needed", wants(d, sh.tasks))
+		return fmt.Sprintf("no host has the capacity for a task: %s are needed", wants(d, sh.tasks))
 	case wanted > room && sh.perHost > 0:
-		return fmt.Sprintf("%s for %s each; %d are needed", plural.Of(room, "host has room", "hosts have room"),
+		return fmt.Sprintf("%s for %s each; %d are needed", plural.Of(room, "host has capacity", "hosts have capacity"),
 			plural.Of(min(sh.perHost, sh.tasks), "task", "tasks"), wanted)
 	case wanted > room:
-		return fmt.Sprintf("%s room; %d are needed", plural.Of(room, "host has", "hosts have"), wanted)
+		return fmt.Sprintf("%s capacity; %d are needed", plural.Of(room, "host has", "hosts have"), wanted)
 	}
 	who, has := fmt.Sprintf("%d hosts together", min(sh.max, len(seats))), "have"
 	if len(seats) == 1 || sh.max == 1 {
 		who, has, total = "host "+largest.host.Name, "has", largest.fits
 	}
 	if sh.hasGPUs {
-		return fmt.Sprintf("%s %s room for %s with their GPUs; %d are needed", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
+		return fmt.Sprintf("%s %s capacity for %s with their GPUs; %d are needed", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
 	}
 	return fmt.Sprintf("%s %s %s; %d are needed", who, has, plural.Of(total, "slot", "slots"), sh.tasks)
 }

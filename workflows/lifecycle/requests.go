@@ -14,11 +14,11 @@ import (
 var (
 	// ErrNotBegun means that none of the run's tasks was started yet.
 	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
-	errEnding   = errors.New("the run is ending; no tasks are started")
+	errEnding   = errors.New("the run is ending; no tasks can be started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
-	errNotice   = errors.New("the tasks have notice that they will be stopped; none is started until then")
-	errNoneLive = errors.New("no task is running")
-	errNoTasks  = errors.New("no task given; name at least one, such as worker-3")
+	errNotice   = errors.New("the tasks have been notified that they will be stopped; no tasks can be started until then")
+	errNoneLive = errors.New("no tasks are running")
+	errNoTasks  = errors.New("no task was named; name at least one, such as worker-3")
 )
 
 // Update is an update of the run's workflow.
@@ -126,7 +126,7 @@ func (e TerminateAll) check(*Machine) error {
 // or a grace, like TensorFlow's MultiProcessRunner. The cancellation also stops tasks that wait
 // for a restart.
 func (e TerminateAll) apply(m *Machine) {
-	m.cancel("all its tasks were terminated")
+	m.cancel("all of its tasks were terminated")
 	if e.Signal == "" && e.Grace == nil {
 		e.Signal = "SIGKILL"
 	}
@@ -162,7 +162,7 @@ func (e RestartTasks) apply(m *Machine) {
 
 func (e SignalTasks) check(m *Machine) error {
 	if e.Signal == "" {
-		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal given; name one, such as SIGUSR1"))
+		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal was named; name one, such as SIGUSR1"))
 	}
 	return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
 }
@@ -215,12 +215,12 @@ func (e StartTask) check(m *Machine) error {
 		return nil
 	}
 	if len(m.tasks) >= spec.MaxTasks {
-		return fmt.Errorf("%s would be one task too many; a run may have at most %d", t.Name(), spec.MaxTasks)
+		return fmt.Errorf("%s would be one task too many; a run may have at most %d tasks", t.Name(), spec.MaxTasks)
 	}
 	if t.Type == chiefType {
 		for _, other := range m.tasks {
 			if other.Type == chiefType {
-				return fmt.Errorf("%s would be a second chief; this run has %s", t.Name(), other.Name())
+				return fmt.Errorf("%s would be a second chief; this run already has %s", t.Name(), other.Name())
 			}
 		}
 		if t.Index != 0 {
@@ -230,7 +230,7 @@ func (e StartTask) check(m *Machine) error {
 	if next := m.nextIndex(t.Type); t.Index > next && !e.New {
 		return &spec.InvalidRequestError{Problems: []spec.Problem{{
 			Path:    "task",
-			Message: fmt.Sprintf("%s is not in the spec, and the next of type %s is %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
+			Message: fmt.Sprintf("%s is not in the spec; the next task of type %s would be %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
 			Remedy:  `start that task, or allow the gap (--new, "new": true)`,
 		}}}
 	}

@@ -82,7 +82,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 		// The task was not stopped, and its exit is unknown.
 		return &spec.Exit{
 			Restart: t.First, ExitCode: -1, Cause: spec.CauseHostLost,
-			Message: "its activity ended without a report on the process",
+			Message: "its activity ended without reporting on the process",
 		}
 	case e.GivenUp:
 		return lostExit(t.First)
@@ -95,7 +95,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
-		Message: "its host was lost before it said how it ended",
+		Message: "its host was lost before reporting how it ended",
 	}
 }
 
@@ -109,7 +109,7 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 		e.Cause = t.stopped
 	default:
 		e.Cause = spec.CauseHostLost
-		e.Message = strings.TrimSpace("its host stopped it, although this run did not request that\n" + e.Message)
+		e.Message = strings.TrimSpace("its host stopped it although this run did not request that\n" + e.Message)
 	}
 	return e
 }

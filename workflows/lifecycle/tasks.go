@@ -163,7 +163,7 @@ func (l *taskList) errUnknown(name string) error {
 }
 
 func (l *taskList) errAbsent(t *task) error {
-	return fmt.Errorf("%s is not running at present; the hosts have room for %d of the %d tasks", t.Name(), l.size, l.listed)
+	return fmt.Errorf("%s is not running at present; the hosts have capacity for %d of the %d tasks", t.Name(), l.size, l.listed)
 }
 
 func namesOf(tasks []*task) []string {

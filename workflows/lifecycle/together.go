@@ -40,11 +40,11 @@ const maxStopKeys = 200
 func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
 
 var (
-	errStopping   = errors.New("the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
+	errStopping   = errors.New("the tasks are stopping gracefully; no tasks can be started unless the stop is cancelled")
 	errTooLate    = errors.New("the run is ending, and its tasks are being stopped")
-	errGraceOver  = errors.New("the grace of the stop is over and the remaining tasks are being stopped; it is too late to cancel the stop")
+	errGraceOver  = errors.New("the stop's grace period is over and the remaining tasks are being stopped; it is too late to cancel the stop")
 	errOtherwise  = errors.New("the run is also ending for another reason; the stop can no longer be cancelled")
-	errNotStopped = errors.New("the run is ending for another reason than a graceful stop; no stop to cancel")
+	errNotStopped = errors.New("the run is ending for another reason than a graceful stop; there is no stop to cancel")
 )
 
 // Stopping returns whether the tasks are stopping together, and why.
@@ -140,7 +140,7 @@ func (a *account) checkAsker(task string, generation int) error {
 	case a.named[task] == nil:
 		return a.errUnknown(task)
 	case generation != a.group.Generation:
-		return fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", generation, a.group.Generation)
+		return fmt.Errorf("restart %[2]d of all tasks has started; this request is for restart %[1]d", generation, a.group.Generation)
 	}
 	return nil
 }

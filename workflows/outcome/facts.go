@@ -81,7 +81,7 @@ func (f *facts) ended() {
 	}
 	f.add(FactDone, severity, text, string(s.Verdict)+s.Ending)
 	if s.IsTerminated() {
-		f.add(FactRule, Note, fmt.Sprintf("its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it", shellword.Of(s.RunID)), "")
+		f.add(FactRule, Note, fmt.Sprintf("its host workers stop the processes it left, but how they end is not recorded here; `clusterrun rm %s` removes what is left of the run", shellword.Of(s.RunID)), "")
 	}
 	if s.Verdict == spec.VerdictSucceeded { // otherwise its lines contain them
 		f.restarts()
@@ -158,12 +158,12 @@ func (f *facts) silence() {
 	case len(names) > 0:
 		f.add(FactHung, Warning, "the run hangs: "+found.Sentence, found.Sentence)
 	case found.Sentence != "":
-		f.add(FactStacks, Note, "at the last look, "+found.Sentence, "")
+		f.add(FactStacks, Note, "when last checked, "+found.Sentence, "")
 	}
 	if len(names) > 0 {
 		text := silence(len(names)) + " for " + span(least) + " (" + spec.SilenceText(f.s.SilenceIgnoresCPU) + ")"
 		if work > 0 {
-			text += fmt.Sprintf("; %s at work", plural.Of(work, "other is", "others are"))
+			text += fmt.Sprintf("; %s still working", plural.Of(work, "other is", "others are"))
 		}
 		f.list = append(f.list, Fact{FactSilent, Warning, text, names, ""})
 	}
@@ -235,7 +235,7 @@ func (f *facts) slow() {
 		f.add(FactSlow, Warning, "slow: "+s.String(), cmp.Or(s.Task, s.Host))
 	}
 	if f.s.TooFewSteps {
-		f.add(FactRule, Note, "too few steps are known to compare the tasks", "")
+		f.add(FactRule, Note, "too few steps were reported to compare the tasks", "")
 	}
 }
 
@@ -253,7 +253,7 @@ func (f *facts) remains() {
 			f.add(FactMemory, Warning, e.task+": "+e.exit.OOMText(), e.task)
 		}
 		if e.exit != nil && e.exit.LeftBehind > 0 {
-			f.add(FactLeft, Note, fmt.Sprintf("%s ended by itself and left %s running, killed after the grace (stop.grace)", e.task, plural.Of(e.exit.LeftBehind, "process", "processes")), e.task)
+			f.add(FactLeft, Note, fmt.Sprintf("%s exited and left %s running, killed after the grace period (stop.grace)", e.task, plural.Of(e.exit.LeftBehind, "process", "processes")), e.task)
 		}
 	}
 }
@@ -297,9 +297,9 @@ func (f *facts) rules() {
 	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep {
 		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
-		text := fmt.Sprintf("a host that hears nothing of the server for %s stops its processes (on_disconnect)", alone)
+		text := fmt.Sprintf("a host that cannot reach the server for %s stops its processes (on_disconnect)", alone)
 		if two {
-			text += fmt.Sprintf("; after %s if it reaches its witnesses among the other hosts, and none of them reaches the server", outage)
+			text += fmt.Sprintf("; after %s if it reaches its witnesses among the other hosts, but none of them reaches the server", outage)
 		}
 		f.add(FactRule, Note, text, "")
 	}

@@ -69,14 +69,14 @@ func Lines(r *spec.RunResult, o Options) []string {
 		w.groupRestarts()
 	}
 	for _, s := range r.SharedMemory {
-		w.line("/dev/shm on %s: %d of %d MiB are in %s that ended processes of the run have left (see clean_shm)",
+		w.line("/dev/shm on %s: %d of %d MiB are in %s left by earlier processes of the run (see clean_shm)",
 			s.Host, s.Left>>20, s.Size>>20, plural.Of(s.Files, "file", "files"))
 	}
 	for _, problem := range r.NotReleased {
 		w.line("Not released: %s", problem)
 	}
 	if r.NoticeFailed != "" {
-		w.line("The notice was not sent: %s", r.NoticeFailed)
+		w.line("The notification was not sent: %s", r.NoticeFailed)
 	}
 	w.leftOut()
 	return w.lines
@@ -219,7 +219,7 @@ func (w *writer) livedOn() {
 		if w.r.Stacks != nil {
 			does = w.r.Stacks.DoesOf(t.Rank)
 		}
-		w.line("%s (rank %d) lived on, did not wait for others%s, and was stopped after error_grace", place(name, t.Host), t.Rank, does)
+		w.line("%s (rank %d) kept running without waiting for others%s, and was stopped after error_grace", place(name, t.Host), t.Rank, does)
 		w.path("Stacks of "+name, t.StacksFile)
 	}
 }
@@ -363,12 +363,12 @@ func (w *writer) leftOut() {
 		return
 	}
 	if len(o.Invalid) > 0 {
-		w.line("Not included, since the returned values are not JSON: %s", list(o.Invalid))
+		w.line("Not included because the returned values are not JSON: %s", list(o.Invalid))
 	}
 	if len(o.Values) > 0 {
-		w.line("Not included, since the returned values are too large together: %s. Each is in result.json in the log directory of its process.", list(o.Values))
+		w.line("Not included because the returned values are too large in total: %s. Each is in result.json in its process's log directory.", list(o.Values))
 	}
 	if o.Tasks > 0 {
-		w.line("The run has too many tasks for its result: %s left out", plural.Of(o.Tasks, "was", "were"))
+		w.line("The run has too many tasks for its result: %s omitted", plural.Of(o.Tasks, "was", "were"))
 	}
 }

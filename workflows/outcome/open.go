@@ -13,7 +13,7 @@ import (
 // Text describes what the run is waiting for, and for how long.
 func (w Waiting) Text(now time.Time) string {
 	if w.After != "" {
-		return "the end of run " + w.After
+		return "run " + w.After + " to end"
 	}
 	if w.Position > 0 {
 		return fmt.Sprintf("%s (position %d in queue %s)", w.Refusal, w.Position, w.Queue)
@@ -27,7 +27,7 @@ func (w Waiting) Text(now time.Time) string {
 		if f.Unpacking {
 			verb = "unpacks"
 		}
-		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, units.Bytes(f.Bytes), units.Bytes(f.Size))
+		return fmt.Sprintf("host %s, which %s the shipped files: %s of %s", f.Host, verb, units.Bytes(f.Bytes), units.Bytes(f.Size))
 	}
 	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
 	if left := w.Until.Sub(now); !w.Until.IsZero() {
@@ -42,11 +42,11 @@ func StoppingLine(s spec.Stopping, now time.Time) string {
 	text := fmt.Sprintf("%s (%s ago", s, span(max(0, now.Sub(s.Asked))))
 	switch left := s.Deadline.Sub(now); {
 	case s.Deadline.IsZero():
-		text += "; the run was ending already"
+		text += "; the run was already ending"
 	case left > 0:
 		text += fmt.Sprintf("; %s left", span(left))
 	default:
-		text += "; their time is over"
+		text += "; their time has passed"
 	}
 	return text + ")"
 }

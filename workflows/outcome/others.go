@@ -90,7 +90,7 @@ func (w *writer) othersFailed() {
 				how += ", " + span(time.Duration(b-a)) + " later"
 			}
 			if unordered(root, t) {
-				how += ", perhaps first: the clocks of the hosts do not tell"
+				how += ", perhaps first: the hosts' clocks do not show the order"
 			}
 			if t.WasRestarting {
 				how += ", and would have been restarted"
@@ -167,7 +167,7 @@ func (w *writer) cut() {
 		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && t.Exit.Signal == "SIGKILL"
 	})
 	w.names(words.Of(cut, func(t *spec.TaskResult) string { return t.Name }),
-		"was killed", "were killed", " when the grace after the end of the chief was over (chief_grace, stop.grace)")
+		"was killed", "were killed", " when the grace period after the chief's exit was over (chief_grace, stop.grace)")
 }
 
 // lost names the tasks that were lost with their hosts while they were being stopped. By the rules

@@ -46,7 +46,7 @@ func (w *writer) outOfTime() {
 		w.printed()
 		w.doing(names)
 	case w.r.FirstFailure == nil:
-		w.line("All tasks ended by themselves when it passed, while their stacks were being saved")
+		w.line("All tasks exited when it passed, while their stacks were being saved")
 	}
 	f := w.r.FirstFailure
 	if f == nil {

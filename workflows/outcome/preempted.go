@@ -22,8 +22,8 @@ func StopNotice(n spec.StopNotice, now time.Time) string {
 	return text + ": " + n.String()
 }
 
-// Preempted returns how often a run was preempted, and since when it has been pending again, or
-// "" if neither applies.
+// Preempted describes how many times a run was preempted and how long it has been pending since; it
+// returns "" if neither applies.
 func Preempted(times int, since time.Time, zone *time.Location) string {
 	var parts []string
 	if times > 0 {

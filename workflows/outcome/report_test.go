@@ -139,7 +139,7 @@ func TestLinesOutOfMemory(t *testing.T) {
 
 func TestLinesOfSharedMemory(t *testing.T) {
 	r := &spec.RunResult{Verdict: spec.VerdictSucceeded, SharedMemory: []spec.SharedMemory{{Host: "a", Left: 50 << 20, Files: 2, Size: 64 << 20}}}
-	assert.Equal(t, []string{"/dev/shm on a: 50 of 64 MiB are in 2 files that ended processes of the run have left (see clean_shm)"}, Lines(r, Options{}))
+	assert.Equal(t, []string{"/dev/shm on a: 50 of 64 MiB are in 2 files left by earlier processes of the run (see clean_shm)"}, Lines(r, Options{}))
 }
 
 func TestLinesOfASuccessfulStop(t *testing.T) {

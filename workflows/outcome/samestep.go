@@ -43,7 +43,7 @@ func alike(a, b spec.Exit) bool {
 // gaveUp writes why the run gave up, if restarts made no progress.
 func (w *writer) gaveUp() {
 	if same := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.SameErrors > 0 }); len(same) > 0 {
-		w.line("The same error came %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",
+		w.line("The same error occurred %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",
 			same[len(same)-1].Exit.SameErrors, list(words.Of(same, placeOf)))
 	}
 }

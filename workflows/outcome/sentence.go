@@ -149,13 +149,13 @@ func HowEnded(f spec.Failure) string {
 	case f.Evidence == spec.EvidenceStacks:
 		return "blocked the others, and was stopped for it (on_silence)"
 	case onItsWay(f):
-		return "was stopped while it was ending (" + Short(e) + ")"
+		return "was stopped while exiting (" + Short(e) + ")"
 	case e.StoppedByHost():
 		return "was stopped by its host (" + exitText(e) + ")"
 	case e.Cause == spec.CauseHostLost:
-		return "was lost with its host or the host worker there"
+		return "was lost with its host or host worker"
 	case e.Cause == spec.CauseOOM && e.ExitCode == 0:
-		return "exited with exit code 0 after a death for lack of memory (on_oom)"
+		return "exited with exit code 0 after one of its processes was killed for lack of memory (on_oom)"
 	case e.Cause == spec.CauseOOM:
 		return "reached its memory limit and was killed"
 	case e.Cause == spec.CauseSilence:

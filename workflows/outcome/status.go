@@ -185,7 +185,7 @@ func (s *Status) remedy() string {
 func (s *Status) Absence() string {
 	switch {
 	case s.Paused:
-		return "paused in Temporal: it decides nothing until it is unpaused there"
+		return "paused in Temporal: nothing happens until it is unpaused there"
 	case s.Unattended:
 		return "no host worker executes it"
 	case s.Unanswered:

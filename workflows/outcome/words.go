@@ -22,11 +22,11 @@ func before(f, g spec.Failure) string {
 	case f.Host == g.Host:
 		return ", before"
 	case d.Abs() < clockError:
-		return ", by the clocks of their hosts at about the time that"
+		return ", according to their hosts' clocks at about the time that"
 	case d < 0:
-		return ", before (though not by the clocks of their hosts)"
+		return ", before (though not according to their hosts' clocks)"
 	}
-	return ", by the clocks of their hosts " + span(d) + " before"
+	return ", according to their hosts' clocks " + span(d) + " before"
 }
 
 // logs identifies a failed process's output.

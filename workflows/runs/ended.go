@@ -35,7 +35,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 type RunningError struct{ ID string }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
+	return fmt.Sprintf("run %s is already running; choose another ID, or stop that run first", e.ID)
 }
 
 // The error types of runs without a result, in addition to those in package spec.

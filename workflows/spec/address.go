@@ -30,7 +30,7 @@ func SplitAddress(addr string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(rest[1:])
 	if err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != rest[1:] {
-		return "", 0, valueError{Quote(addr) + " has a bad port", "ports are 1 to 65535"}
+		return "", 0, valueError{Quote(addr) + " has an invalid port", "ports range from 1 to 65535"}
 	}
 	return host, port, nil
 }
@@ -51,7 +51,7 @@ func splitHost(addr string) (host, rest string, err error) {
 	}
 	host, port, hasPort := strings.Cut(addr, ":")
 	if !hostRegexp().MatchString(host) {
-		return "", "", valueError{Quote(addr) + " is not an address", `write "host:port" or "host", the host of letters, digits, ".", "-" and "_"`}
+		return "", "", valueError{Quote(addr) + " is not an address", `write "host:port" or "host"; a host name consists of letters, digits, ".", "-" and "_"`}
 	}
 	if hasPort {
 		rest = ":" + port

@@ -74,9 +74,9 @@ func (a After) Wants() string {
 func (a After) Why(end RunEnd) string {
 	switch end {
 	case EndedWell:
-		return "run " + a.Run + " succeeded, and this run is for its failure"
+		return "run " + a.Run + " succeeded, and this run starts only if it fails"
 	case EndedUnknown:
-		return "the record of run " + a.Run + " is deleted, so its end is not known"
+		return "the record of run " + a.Run + " was deleted, so it is not known how it ended"
 	case EndedSkipped:
 		return "run " + a.Run + " was skipped"
 	}
@@ -109,10 +109,10 @@ func checkAfter(c *checker, s *RunSpec) {
 	}
 	for i, a := range s.After {
 		if a.Run == "" {
-			c.add(indexPath("after", i)+".run", "is empty", "name a run")
+			c.add(indexPath("after", i)+".run", "is empty", "name a run, or remove the item")
 		}
 		if slices.ContainsFunc(s.After[:i], func(b After) bool { return a.Run == b.Run }) {
-			c.add(indexPath("after", i)+".run", a.Run+" is given twice", "keep one of them")
+			c.add(indexPath("after", i)+".run", a.Run+" is given twice", "remove one of them")
 		}
 	}
 }

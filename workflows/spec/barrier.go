@@ -223,11 +223,11 @@ const MaxBarrierName = 200
 func CheckBarrierName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("barrier: the name is empty; give a name")
+		return fmt.Errorf("barrier: the name is empty; choose a name")
 	case len(name) > MaxBarrierName:
-		return fmt.Errorf("barrier: the name has %d bytes; give at most %d", len(name), MaxBarrierName)
+		return fmt.Errorf("barrier: the name has %d bytes; use at most %d", len(name), MaxBarrierName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("barrier: the name %q has characters that cannot be shown; give printable text", name)
+		return fmt.Errorf("barrier: the name %q contains characters that cannot be printed; use printable characters", name)
 	}
 	return nil
 }
@@ -280,18 +280,18 @@ const maxNamed = 10
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {
-		parts = append(parts, "only here: "+shorten.List(extra, maxNamed))
+		parts = append(parts, "only in this request: "+shorten.List(extra, maxNamed))
 	}
 	if lacking := without(theirs, yours); len(lacking) > 0 {
-		parts = append(parts, "only there: "+shorten.List(lacking, maxNamed))
+		parts = append(parts, "only in the earlier ones: "+shorten.List(lacking, maxNamed))
 	}
-	return fmt.Sprintf("tasks already wait there for other participants than %s does (%s); give all tasks the same participants, or use another name",
+	return fmt.Sprintf("tasks already wait at this barrier with participants that differ from those of %s (%s); specify the same participants in all tasks, or use another name",
 		task, strings.Join(parts, "; "))
 }
 
 // TooLargeText refuses an arrival with a value that is too large for the round.
 func TooLargeText() string {
-	return fmt.Sprintf("the values of all tasks exceed %d bytes in all; pass less, such as the path of a file", MaxBarrierValues)
+	return fmt.Sprintf("the values of all tasks exceed %d bytes in total; pass less data, such as a file's path", MaxBarrierValues)
 }
 
 // without returns the names that are not in out.

@@ -61,7 +61,7 @@ func (s *RunSpec) coordinatorEnv(name string) string {
 func parseTransientFailures(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s=%s is not a whole number; write for example %d", EnvTransientFailures, Quote(text), DefaultTransientFailures)
+		return 0, fmt.Errorf("%s=%s is not a whole number; write, for example, %d", EnvTransientFailures, Quote(text), DefaultTransientFailures)
 	}
 	return max(0, n), nil
 }
@@ -72,6 +72,6 @@ func checkTransientFailures(c *checker, path, name, value string) {
 		return
 	}
 	if _, err := parseTransientFailures(value); err != nil {
-		c.add(path, Quote(value)+" is not a whole number", "write for example "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
+		c.add(path, Quote(value)+" is not a whole number", "write, for example, "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or omit it")
 	}
 }

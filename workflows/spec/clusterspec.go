@@ -69,10 +69,10 @@ func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 			case m.name == "rpc_layer" && m.value.kind == kindText:
 				s.RPCLayer = m.value.text
 			case m.name == "rpc_layer":
-				c.malform("rpc_layer", m.line, "must be a text, not "+m.value.describe(), "write for example rpc_layer: grpc")
+				c.malform("rpc_layer", m.line, "must be a string, not "+m.value.describe(), "for example, rpc_layer: grpc")
 			default:
-				c.malform(fieldPath("", m.name), m.line, "not a field of a TF_CONFIG",
-					"its fields are cluster, task, rpc_layer and environment; write a run spec for more")
+				c.malform(fieldPath("", m.name), m.line, "not a field of TF_CONFIG",
+					"its fields are cluster, task, rpc_layer and environment; use a run spec to set anything else")
 			}
 		}
 	}
@@ -98,11 +98,11 @@ func (c *checker) readAddresses(path string, m *member) []string {
 	case kindNull:
 		return nil
 	case kindObject:
-		c.malform(path, m.line, "is a sparse cluster spec (tasks by index, some left out), but a run starts every task", remedy)
+		c.malform(path, m.line, "is a sparse cluster spec (tasks by index, with gaps), but a run starts every task", remedy)
 		return nil
 	case kindNumber:
 		c.malform(path, m.line, "must be a list of addresses, not "+m.value.describe(),
-			"for tasks without addresses write a run spec: tasks: [{type: "+strings.TrimSpace(cut(m.name))+", count: "+cut(m.value.text)+"}]")
+			"to run tasks without addresses, write a run spec: tasks: [{type: "+strings.TrimSpace(cut(m.name))+", count: "+cut(m.value.text)+"}]")
 		return nil
 	default:
 		c.malform(path, m.line, "must be a list of addresses, not "+m.value.describe(), remedy)
@@ -112,7 +112,7 @@ func (c *checker) readAddresses(path string, m *member) []string {
 	for i := range m.value.items {
 		item := &m.value.items[i]
 		if item.kind != kindText {
-			c.malform(indexPath(path, i), item.line, "must be a text, not "+item.describe(), `write "host:port"`)
+			c.malform(indexPath(path, i), item.line, "must be a string, not "+item.describe(), `write "host:port"`)
 			continue
 		}
 		list = append(list, item.text)

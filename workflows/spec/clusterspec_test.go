@@ -44,7 +44,7 @@ func TestClusterSpecKeepsRPCLayer(t *testing.T) {
 
 func TestSparseClusterSpecIsRefused(t *testing.T) {
 	_, err := Decode([]byte(`{"cluster": {"worker": {"0": "h:1"}}}`), withCommand)
-	require.EqualError(t, err, `invalid run spec: cluster.worker: is a sparse cluster spec (tasks by index, some left out), but a run starts every task; write the addresses of all its tasks: ["host-a:2222", "host-b:2222"]`)
+	require.EqualError(t, err, `invalid run spec: cluster.worker: is a sparse cluster spec (tasks by index, with gaps), but a run starts every task; write the addresses of all its tasks: ["host-a:2222", "host-b:2222"]`)
 }
 
 // Two chiefs are two chiefs in either form (SEED-03).

@@ -37,7 +37,7 @@ var ConstraintKeys = []string{KeyName, KeyGPUModel, KeyGPUCount, KeyGPUMemory, K
 
 var constraintOps = []string{"==", "!=", ">=", "<=", ">", "<"}
 
-const constraintRemedy = `write it like "gpu.model == H100", "memory >= 512GiB" or "rack == r7"`
+const constraintRemedy = `for example, "gpu.model == H100", "memory >= 512GiB" or "rack == r7"`
 
 // maxConstraint limits a constraint, in bytes.
 const maxConstraint = 500
@@ -50,7 +50,7 @@ func CheckLabel(name string) error {
 	case slices.Contains(ConstraintKeys, name) || strings.HasPrefix(name, "gpu."):
 		return valueError{Quote(name) + " is a built-in key of constraints", "choose another name"}
 	case !labelRegexp().MatchString(name):
-		return valueError{Quote(name) + " is no name of a label", "use up to 128 letters, digits and . _ / -, with a letter or a digit at both ends"}
+		return valueError{Quote(name) + " is not a valid label name", "use up to 128 letters, digits and . _ / -, starting and ending with a letter or a digit"}
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	case !labelRegexp().MatchString(c.Key):
 		return bad(start, "%s is not a valid key", Quote(c.Key))
 	case strings.HasPrefix(c.Key, "gpu.") && !slices.Contains(ConstraintKeys, c.Key):
-		return bad(start, "no %s; use %s", c.Key, orList(ConstraintKeys[1:4]))
+		return bad(start, "there is no %s; use %s", c.Key, orList(ConstraintKeys[1:4]))
 	}
 	i := slices.IndexFunc(constraintOps, func(op string) bool { return strings.HasPrefix(text[at:], op) })
 	if i < 0 {
@@ -88,7 +88,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	if quoted, err := strconv.Unquote(c.Value); err == nil && c.Value[0] == '"' {
 		c.Value = quoted
 	} else if j := strings.IndexAny(c.Value, `"=!<>`); j >= 0 {
-		return bad(value+j, "%s is in the way", Quote(c.Value[j:j+1]))
+		return bad(value+j, "unexpected %s", Quote(c.Value[j:j+1]))
 	}
 	if c.Value == "" {
 		return bad(value, "the value is missing")
@@ -98,9 +98,9 @@ func ParseConstraint(text string) (Constraint, error) {
 	compares := c.Op != "==" && c.Op != "!="
 	switch {
 	case !c.IsNumber && wantsNumber:
-		return bad(value, "%s is compared with a number or a size such as 512GiB, not with %s", c.Key, Quote(c.Value))
+		return bad(value, "%s can only be compared with a number or a size such as 512GiB, not with %s", c.Key, Quote(c.Value))
 	case compares && (c.Key == KeyName || c.Key == KeyGPUModel):
-		return bad(at, "%s is a text, which %s cannot compare", c.Key, c.Op)
+		return bad(at, "%s is a string, which %s cannot compare", c.Key, c.Op)
 	case compares && !c.IsNumber:
 		return bad(value, "%s compares numbers, not %s", c.Op, Quote(c.Value))
 	}
@@ -136,7 +136,7 @@ func ParseNumber(text string) (float64, bool) {
 func ParseSize(text string) (int64, error) {
 	n, ok := ParseNumber(text)
 	if !ok || n >= 1<<62 {
-		return 0, valueError{Quote(text) + " is not a size", "write it like 512GiB or 80GB"}
+		return 0, valueError{Quote(text) + " is not a size", "for example, 512GiB or 80GB"}
 	}
 	return int64(n), nil
 }

@@ -79,5 +79,5 @@ func TestMostHosts(t *testing.T) {
 	}
 	require.NoError(t, validate())
 	addresses = append(addresses, "another")
-	require.EqualError(t, validate(), "invalid run spec: tasks: addresses name 1901 hosts, and a run has at most 1900; use fewer hosts")
+	require.EqualError(t, validate(), "invalid run spec: tasks: addresses name 1901 hosts, but a run has at most 1900; use fewer hosts")
 }

@@ -63,8 +63,8 @@ func decode(data []byte, parse func(*checker, []byte) *node, complete []func(*Ru
 func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *node {
 	if len(data) >= MaxSpecBytes {
 		c.note(Problem{
-			Message: fmt.Sprintf("the document has %d bytes; a run spec must have fewer than %d", len(data), MaxSpecBytes),
-			Remedy:  "pass large data in files",
+			Message: fmt.Sprintf("the document has %d bytes; a run spec must be smaller than %d bytes", len(data), MaxSpecBytes),
+			Remedy:  "put large data into files",
 		})
 		return nil
 	}
@@ -74,7 +74,7 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 		c.note(Problem{
 			Line:    lineAt(data, at),
 			Message: fmt.Sprintf("byte %d of the document (0x%02x) is not valid UTF-8", at, data[at]),
-			Remedy:  "save it as UTF-8; pass other bytes in files",
+			Remedy:  "save the document as UTF-8; put other bytes into files",
 		})
 		return nil
 	}
@@ -114,8 +114,8 @@ func parseJSON(c *checker, data []byte) *node {
 	if rest := bytes.TrimSpace(data[dec.InputOffset():]); len(rest) > 0 {
 		c.note(Problem{
 			Line:    lineAt(data, len(data)-len(rest)),
-			Message: "something follows the end of the document: " + Quote(string(rest[:min(len(rest), 40)])),
-			Remedy:  "give one JSON object only",
+			Message: "the document continues after its end: " + Quote(string(rest[:min(len(rest), 40)])),
+			Remedy:  "write a single JSON object",
 		})
 		return nil
 	}
@@ -129,7 +129,7 @@ func parseJSON(c *checker, data []byte) *node {
 	return c.nodeOf(tree)
 }
 
-const emptyRemedy = "a run spec needs at least tasks and a command"
+const emptyRemedy = "a run spec requires at least tasks and a command"
 
 // jsonReader parses a JSON document as YAML. It keeps the order, duplicate keys, and the spelling
 // of numbers.
@@ -152,7 +152,7 @@ func (r *jsonReader) token() (json.Token, error) {
 	if text, ok := t.(string); ok && strings.ContainsRune(text, utf8.RuneError) && surrogate().Match(raw) {
 		r.c.note(Problem{
 			Line:    r.line,
-			Message: fmt.Sprintf("the text %s has half of a surrogate pair, which is not a character", cut(string(bytes.TrimLeft(raw, ",: \t\r\n")))),
+			Message: fmt.Sprintf("the string %s contains half of a surrogate pair, which is not a character", cut(string(bytes.TrimLeft(raw, ",: \t\r\n")))),
 			Remedy:  `write both halves, such as "\ud83d\ude00", or the character itself`,
 		})
 	}

@@ -72,7 +72,7 @@ func TestDecodeRefusesLargeDocuments(t *testing.T) {
 	_, err := Decode([]byte(doc + strings.Repeat(" ", MaxSpecBytes-len(doc)-1)))
 	require.NoError(t, err)
 	_, err = Decode([]byte(doc + strings.Repeat(" ", MaxSpecBytes-len(doc))))
-	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec must have fewer than 1048576; pass large data in files")
+	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec must be smaller than 1048576 bytes; put large data into files")
 }
 
 // The expanded size of a small document is also limited.
@@ -83,7 +83,7 @@ func TestDecodeYAMLBoundsAliases(t *testing.T) {
 		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
 	}
 	_, err := DecodeYAML([]byte(laughs.String()))
-	require.ErrorContains(t, err, "expand to too much")
+	require.ErrorContains(t, err, "expand too far")
 
 	word := strings.Repeat("x", 100_000)
 	_, err = DecodeYAML([]byte("command: [x]\ntasks: [{type: worker, args: [&w " + word + strings.Repeat(", *w", 12) + "]}]"))
@@ -108,7 +108,7 @@ func TestProblemListIsBounded(t *testing.T) {
 	require.Len(t, invalid.Problems, maxProblems)
 	require.Equal(t, 100_000-maxProblems, invalid.More)
 	require.Less(t, len(err.Error()), 20_000)
-	require.True(t, strings.HasPrefix(err.Error(), "invalid run spec, 100000 problems:\n  command[0]: must be a text"))
+	require.True(t, strings.HasPrefix(err.Error(), "invalid run spec, 100000 problems:\n  command[0]: must be a string"))
 	require.True(t, strings.HasSuffix(err.Error(), "\n  and 99900 more"))
 }
 
@@ -196,7 +196,7 @@ func TestDurationText(t *testing.T) {
 	}
 	for _, text := range []string{"", "3", "1d", "3 s", "three", "9999999h"} {
 		_, err := ParseDuration(text)
-		assert.EqualError(t, err, Quote(text)+` is not a duration; write it like "3s", "90m" or "1h30m"`)
+		assert.EqualError(t, err, Quote(text)+` is not a duration; for example, "3s", "90m" or "1h30m"`)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestDurationJSON(t *testing.T) {
 	assert.JSONEq(t, `{"D": "1h"}`, toJSON(t, v))
 	require.NoError(t, json.Unmarshal([]byte(`{"D": null}`), &v))
 	assert.Zero(t, v.D.Std(), "nil is 0")
-	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": 3}`), &v), `a duration is a text such as "3s", not 3`)
+	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": 3}`), &v), `a duration is a string such as "3s", not 3`)
 	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": "3"}`), &v), `"3" is not a duration`)
 	assert.Equal(t, time.Minute, DurationOf(time.Minute).Std())
 }
@@ -252,8 +252,8 @@ func TestUnknownSignals_SEED87(t *testing.T) {
 	assert.Equal(t, "SIGRTMIN", SignalName(34))
 	assert.Equal(t, "SIGRTMAX", SignalName(64))
 	for name, remedy := range map[string]string{
-		"": "write its name, such as SIGTERM", "sigterm": "did you mean SIGTERM?", "15": "did you mean SIGTERM?",
-		"99": "write its name, such as SIGTERM", "SIGTREM": "did you mean SIGTERM?", "SIG": "write its name, such as SIGTERM",
+		"": "use its name, such as SIGTERM", "sigterm": "did you mean SIGTERM?", "15": "did you mean SIGTERM?",
+		"99": "use its name, such as SIGTERM", "SIGTREM": "did you mean SIGTERM?", "SIG": "use its name, such as SIGTERM",
 	} {
 		_, err := SignalNumber(name)
 		assert.ErrorContains(t, err, remedy, "%q", name)

@@ -139,7 +139,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 		case m.name != "stop_after" && m.name != "outage":
 			c.malform(p, m.line, "not a field of on_disconnect", disconnectRemedy)
 		case m.value.kind != kindText:
-			c.malform(p, m.line, "must be a time, not "+m.value.describe(), disconnectRemedy)
+			c.malform(p, m.line, "must be a duration, not "+m.value.describe(), disconnectRemedy)
 		default:
 			if _, err := ParseDuration(m.value.text); err != nil {
 				c.malform(p, m.value.line, Quote(m.value.text)+" is not a duration", durationRemedy)
@@ -153,7 +153,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 		}
 	}
 	if given.StopAfter == "" && given.Outage != "" && !c.isMalformed(path) {
-		c.malform(path, n.line, "has outage without stop_after", disconnectRemedy)
+		c.malform(path, n.line, "sets outage without stop_after", disconnectRemedy)
 		return false
 	}
 	v.SetString(string(given.text()))
@@ -172,16 +172,16 @@ func (o OnDisconnect) check(c *checker, path string) {
 	}
 	switch {
 	case err != nil:
-		c.add(path, Quote(string(o))+" is neither keep nor a time", disconnectRemedy)
+		c.add(path, Quote(string(o))+" is neither keep nor a duration", disconnectRemedy)
 	case two && long < d:
 		c.add(path+".outage", fmt.Sprintf("must be at least stop_after, which is %s, not %s", d, long), disconnectRemedy)
 	case long > MaxDuration:
-		c.add(path+".outage", fmt.Sprintf("must be at most %s, not %s", MaxDuration, long), "write keep for no limit")
+		c.add(path+".outage", fmt.Sprintf("must be at most %s, not %s", MaxDuration, long), "write keep to set no limit")
 	case d < MinStopAfter:
 		c.add(path+".stop_after", fmt.Sprintf("must be at least %s, not %s", MinStopAfter, d),
-			"a healthy host needs that long to be sure that the server is unreachable")
+			"a healthy host needs this long to be sure that the server is unreachable")
 	case d > MaxDuration:
-		c.add(path+".stop_after", fmt.Sprintf("must be at most %s, not %s", MaxDuration, d), "write keep for no limit")
+		c.add(path+".stop_after", fmt.Sprintf("must be at most %s, not %s", MaxDuration, d), "write keep to set no limit")
 	}
 }
 

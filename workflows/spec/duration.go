@@ -63,7 +63,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf(`a duration is a text such as "3s", not %s`, cut(string(b)))
+		return fmt.Errorf(`a duration is a string such as "3s", not %s`, cut(string(b)))
 	}
 	v, err := ParseDuration(s)
 	if err != nil {

@@ -131,7 +131,7 @@ func (c *checker) fillVariable(path, key string, n *node, v reflect.Value) bool 
 	from := v.FieldByName("From")
 	c.fillStruct(path, key, n, from)
 	if from.IsZero() && problems == len(c.problems)+c.more {
-		c.malform(path, n.line, "does not say where the value is", sourceRemedy)
+		c.malform(path, n.line, "has no source for the value", sourceRemedy)
 	}
 	return !from.IsZero()
 }
@@ -141,15 +141,15 @@ const sourceRemedy = "write {from_env: NAME} or {from_file: PATH}"
 func (s Source) check(c *checker, path, name string) {
 	switch {
 	case s.FromEnv != "" && s.FromFile != "":
-		c.add(path, "has both from_env and from_file", sourceRemedy)
+		c.add(path, "sets both from_env and from_file", sourceRemedy)
 	case name == EnvTransientFailures:
-		c.add(path, "clusterrun reads this variable itself, not on the host", "write its value")
+		c.add(path, "clusterrun itself reads this variable, not the host", "write the value itself")
 	case s.FromFile != "":
 		if p := path + ".from_file"; checkText(c, p, s.FromFile) && !filepath.IsAbs(s.FromFile) {
 			c.add(p, Quote(s.FromFile)+" is a relative path", "write an absolute path, such as /run/secrets/token")
 		}
 	case checkText(c, path+".from_env", s.FromEnv) && strings.Contains(s.FromEnv, "="):
-		c.add(path+".from_env", "a variable's name cannot hold =", "write {from_env: NAME}")
+		c.add(path+".from_env", "a variable's name cannot contain =", "write {from_env: NAME}")
 	}
 }
 

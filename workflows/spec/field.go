@@ -45,8 +45,8 @@ const (
 	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
 	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
 	disconnectRemedy = "write keep, {stop_after: 2m}, or {stop_after: 15s, outage: 10m}"
-	hostCountRemedy  = `write a number, such as 4, or a range, such as "2:4"`
-	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
+	hostCountRemedy  = `write a number such as 4, or a range such as "2:4"`
+	durationRemedy   = `for example, "3s", "90m" or "1h30m"`
 )
 
 // fieldOf returns the table's entry for key, or an empty entry.
@@ -70,9 +70,9 @@ func structTitle(t reflect.Type) string {
 	case reflect.TypeFor[Override]():
 		return "an override"
 	case reflect.TypeFor[Source]():
-		return "the value of a variable"
+		return "an environment variable's value"
 	case reflect.TypeFor[GroupLogs]():
-		return "logs of a task group"
+		return "a task group's logs"
 	case reflect.TypeFor[StopTogether]():
 		return "stop_together"
 	default:

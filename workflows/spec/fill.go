@@ -71,7 +71,7 @@ func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 		}
 		v.SetInt(int64(i))
 	default:
-		panic("spec: no rule to read a " + v.Type().String())
+		panic("spec: no rule for reading a " + v.Type().String())
 	}
 	return true
 }
@@ -169,7 +169,7 @@ func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	if c.lines != nil {
 		message += fmt.Sprintf(", first in line %d", first)
 	}
-	c.malform(path, m.line, message, "keep one of them")
+	c.malform(path, m.line, message, "remove one of them")
 	return true
 }
 
@@ -220,7 +220,7 @@ func typeTitle(t reflect.Type) string {
 	case t == hostCountType:
 		return "a whole number or a range"
 	case t == shipType:
-		return "a text or an object"
+		return "a string or an object"
 	case t.Kind() == reflect.Pointer:
 		return typeTitle(t.Elem())
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
@@ -228,7 +228,7 @@ func typeTitle(t reflect.Type) string {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Int:
 		return "a list of numbers"
 	case t.Kind() == reflect.Slice:
-		return "a list of texts"
+		return "a list of strings"
 	case t.Kind() == reflect.Map, t.Kind() == reflect.Struct:
 		return "an object"
 	case t.Kind() == reflect.Bool:
@@ -236,7 +236,7 @@ func typeTitle(t reflect.Type) string {
 	case t.Kind() == reflect.Int:
 		return "a whole number"
 	default:
-		return "a text"
+		return "a string"
 	}
 }
 
@@ -254,17 +254,17 @@ func typeRemedy(key string, n *node, want reflect.Type) string {
 	case want.Kind() == reflect.String && (n.kind == kindNumber || n.kind == kindBool):
 		return "write it in quotes: " + Quote(n.text)
 	case want.Kind() == reflect.String && n.kind == kindNull:
-		return `write "" for an empty text, or leave it out`
+		return `write "" for an empty string, or omit it`
 	case want.Kind() == reflect.Int && n.kind == kindText && decimal(n.text):
 		return "write it without quotes: " + n.text
 	case want.Kind() == reflect.Bool:
 		return "write true or false, without quotes"
 	case want.Kind() == reflect.Slice && want.Elem().Kind() == reflect.String && n.kind == kindText:
-		return "write each on its own: " + quotedList(strings.Fields(n.text))
+		return "write each separately: " + quotedList(strings.Fields(n.text))
 	case want.Kind() == reflect.Slice && want.Elem().Kind() == reflect.Int && n.kind == kindNumber:
 		return "write a list: [" + cut(n.text) + "]"
 	case fieldOf(key).example != "":
-		return "write for example " + fieldOf(key).example
+		return "for example, " + fieldOf(key).example
 	default:
 		return ""
 	}

@@ -97,7 +97,7 @@ func (h HostCount) check(c *checker, path string) {
 	for text := range strings.SplitSeq(string(h), ":") {
 		n, err := strconv.Atoi(text)
 		if err != nil || strings.Count(string(h), ":") > 1 {
-			c.add(path, Quote(string(h))+" is not a number of hosts", hostCountRemedy)
+			c.add(path, Quote(string(h))+" is not a valid number of hosts", hostCountRemedy)
 			return
 		}
 		checkNumber(c, path, n, field{least: new(1), most: new(MaxHosts)})
@@ -143,7 +143,7 @@ func checkHosts(c *checker, s *RunSpec) {
 	}
 	pinned := s.pinnedHosts()
 	if len(pinned) > MaxHosts {
-		c.add("tasks", fmt.Sprintf("addresses name %d hosts, and a run has at most %d", len(pinned), MaxHosts), "use fewer hosts")
+		c.add("tasks", fmt.Sprintf("addresses name %d hosts, but a run has at most %d", len(pinned), MaxHosts), "use fewer hosts")
 	}
 	checkHostCount(c, s, n, pinned)
 	for _, host := range pinned {
@@ -151,7 +151,7 @@ func checkHosts(c *checker, s *RunSpec) {
 			ok, err := path.Match(pattern, host)
 			return ok || err != nil
 		}) {
-			c.add("hosts.select", fmt.Sprintf("no pattern matches %s, which an address names", host), "select it, too, or correct the address")
+			c.add("hosts.select", fmt.Sprintf("no pattern matches %s, which is in an address", host), "also select it, or correct the address")
 		}
 	}
 }
@@ -163,14 +163,14 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	case c.isMalformed("hosts.count") || least < 1 || least > most:
 		return
 	case most > n:
-		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "use at least one task per host, or fewer hosts")
+		c.add("hosts.count", fmt.Sprintf("is %s, but the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "use at least one task per host, or fewer hosts")
 	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != most:
-		c.add("hosts.per_host", fmt.Sprintf("%s, %d on each host, do not make %s", plural.Of(n, "task", "tasks"), *h.PerHost, plural.Of(most, "host", "hosts")),
-			fmt.Sprintf("have %d tasks, or leave out count or per_host", most**h.PerHost))
+		c.add("hosts.per_host", fmt.Sprintf("%s with %d on each host do not make %s", plural.Of(n, "task", "tasks"), *h.PerHost, plural.Of(most, "host", "hosts")),
+			fmt.Sprintf("change the number of tasks to %d, or omit count or per_host", most**h.PerHost))
 	case len(pinned) > most:
-		c.add("hosts.count", fmt.Sprintf("is %s, and the addresses name %s", h.Count, shorten.List(pinned, 3)), "leave it out, or correct the addresses")
+		c.add("hosts.count", fmt.Sprintf("is %s, but the addresses name %s", h.Count, shorten.List(pinned, 3)), "omit it, or correct the addresses")
 	case s.Barriers == BarriersLocal && most > 1:
-		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but hosts.count is %s", h.Count), "write barriers: "+string(BarriersServer)+", or count: 1")
+		c.add("barriers", fmt.Sprintf("local barriers require all tasks on one host, but hosts.count is %s", h.Count), "write barriers: "+string(BarriersServer)+", or count: 1")
 	}
 }
 
@@ -242,7 +242,7 @@ func checkElastic(c *checker, s *RunSpec) {
 	case c.isMalformed("hosts.count") || c.isMalformed("tasks") || n < 1 || least > most || s.Hosts.Count != "" && least < 1:
 		return
 	case !s.IsElastic():
-		const message, remedy = "has no effect without a range of hosts", `write hosts: {count: "2:4"}, or leave it out`
+		const message, remedy = "has no effect unless the number of hosts is a range", `write hosts: {count: "2:4"}, or omit it`
 		if w := s.Elastic.JoinWait; w != nil && *w != DefaultJoinWait {
 			c.add("elastic.join_wait", message, remedy)
 		}
@@ -253,21 +253,21 @@ func checkElastic(c *checker, s *RunSpec) {
 	}
 	if s.RestartScope != RestartScopeGroup {
 		c.add("restart_scope", fmt.Sprintf("a run on %s hosts restarts all tasks when the number of its hosts changes", s.Hosts.Count),
-			"write restart_scope: group, and max_restarts: 0 if it should fail with its programs")
+			"write restart_scope: group, and add max_restarts: 0 if the run should fail when its programs fail")
 	}
 	for i, g := range s.Tasks {
 		if g.Addresses != nil {
-			c.add(indexPath("tasks", i)+".addresses", fmt.Sprintf("a run on %s hosts is placed wherever there is room", s.Hosts.Count), "give a count, or one number of hosts")
+			c.add(indexPath("tasks", i)+".addresses", fmt.Sprintf("a run on %s hosts is placed on any available hosts", s.Hosts.Count), "omit the addresses, or use a single number of hosts")
 		}
 	}
 	last := s.Tasks[len(s.Tasks)-1]
 	switch each := n / most; {
 	case most > n:
 	case n%most != 0:
-		c.add("hosts.count", fmt.Sprintf("%d tasks on at most %d hosts are not the same number on each", n, most),
-			fmt.Sprintf("have %d or %d tasks", each*most, (each+1)*most))
+		c.add("hosts.count", fmt.Sprintf("%d tasks cannot be divided evenly among up to %d hosts", n, most),
+			fmt.Sprintf("use %d or %d tasks", each*most, (each+1)*most))
 	case each*least <= n-last.Size():
-		c.add("hosts.count", fmt.Sprintf("is %s, and with %d tasks on each of %d hosts none is of type %s", s.Hosts.Count, each, least, last.Type),
-			"raise the minimum of hosts, and put the type that may have fewer tasks last")
+		c.add("hosts.count", fmt.Sprintf("is %s, and with %d tasks on each of %d hosts, no task of type %s is left", s.Hosts.Count, each, least, last.Type),
+			"raise the minimum number of hosts, and put the type that may have fewer tasks last")
 	}
 }

@@ -86,9 +86,9 @@ func ParseStd(text string) (StdMasks, error) {
 		r.last, err2 = strconv.Atoi(last)
 		switch {
 		case err1 != nil || err2 != nil || r.last >= MaxTasks:
-			return StdMasks{}, valueError{Quote(part) + " has a rank that no run can have", "ranks are 0 to " + strconv.Itoa(MaxTasks-1)}
+			return StdMasks{}, valueError{Quote(part) + " contains a rank that no run can have", "ranks are 0 to " + strconv.Itoa(MaxTasks-1)}
 		case r.first > r.last:
-			return StdMasks{}, valueError{Quote(part) + " is a range in descending order", "write the lower rank first"}
+			return StdMasks{}, valueError{Quote(part) + " is a range in descending order", "put the lower rank first"}
 		}
 		m.some = append(m.some, r)
 	}
@@ -149,12 +149,12 @@ func ParsePrefix(template *string) (Prefix, error) {
 		}
 		name, after, closed := strings.Cut(rest[at+len(open):], end)
 		if !closed {
-			return Prefix{}, valueError{Quote(text) + " has a " + open + " without " + end, "close it"}
+			return Prefix{}, valueError{Quote(text) + " contains a " + open + " without a " + end, "close it"}
 		}
 		get := prefixField(open, strings.TrimSpace(name))
 		if get == nil {
 			return Prefix{}, valueError{
-				Quote(open+name+end) + " is not a field of a prefix",
+				Quote(open+name+end) + " is not a prefix field",
 				"its fields are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
 			}
 		}

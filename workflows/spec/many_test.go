@@ -22,7 +22,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	text, err := json.Marshal(long.Bounded())
 	require.NoError(t, err)
 	assert.Less(t, len(text), 2<<20-256<<10, "256 KiB are for stacks")
-	assert.Regexp(t, `^the problems of \d+ tasks and the files of \d+ tasks are left out of the answer; ask for fewer tasks$`, long.Bounded().Note)
+	assert.Regexp(t, `^the problems of \d+ tasks and the files of \d+ tasks are omitted from the answer; ask for fewer tasks$`, long.Bounded().Note)
 	assert.Len(t, long.Files, MaxTasks, "the answer itself is as it was")
 
 	few := RequestAnswer{Tasks: []string{"a"}, Files: map[string]string{"a": "/x"}, Problems: []TaskProblem{{Task: "b", Message: "it is away"}}}

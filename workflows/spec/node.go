@@ -43,7 +43,7 @@ func (n *node) get(name string) (*node, bool) {
 	return nil, false
 }
 
-// describe describes the node, as in "must be a text, is …".
+// describe describes the node, as in "must be a string, not …".
 func (n *node) describe() string {
 	switch n.kind {
 	case kindBool:
@@ -51,7 +51,7 @@ func (n *node) describe() string {
 	case kindNumber:
 		return "the number " + cut(n.text)
 	case kindText:
-		return "the text " + Quote(n.text)
+		return "the string " + Quote(n.text)
 	case kindList:
 		return "a list"
 	case kindObject:

@@ -82,7 +82,7 @@ const maxNotice = Duration(7 * 24 * time.Hour)
 func (r NoticeRequest) Validate() error {
 	c := &checker{}
 	if r.Within <= 0 || r.Within > maxNotice {
-		c.add("within", fmt.Sprintf("must be above 0s and at most %s, not %s", maxNotice, r.Within), "give the time until the stop, such as 2m")
+		c.add("within", fmt.Sprintf("must be above 0s and at most %s, not %s", maxNotice, r.Within), "specify the time before the stop, such as 2m")
 	}
 	return c.requestError()
 }

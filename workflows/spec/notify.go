@@ -66,13 +66,13 @@ func (n Notification) check(c *checker, path string) {
 	}
 }
 
-const notificationRemedy = "write for example {webhook: \"https://example.com/hook\"}"
+const notificationRemedy = `for example, {webhook: "https://example.com/hook"}`
 
 // CheckWebhook returns an error if an address cannot receive notices.
 func CheckWebhook(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return valueError{"is not the address of a webhook", "write one that begins with https:// or http://"}
+		return valueError{"is not a webhook address", "write an address that starts with https:// or http://"}
 	}
 	return nil
 }

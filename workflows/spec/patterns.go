@@ -14,8 +14,8 @@ type syntax struct {
 }
 
 var (
-	nameSyntax        = matching(namePattern, "name", `use up to 100 letters, digits, ".", "-" and "_", without a dot in front`)
-	unsetSyntax       = matching(unsetPattern, "name of a variable", "write one such as LD_PRELOAD, or the start of several and a *, such as NCCL_*")
+	nameSyntax        = matching(namePattern, "name", `use up to 100 letters, digits, ".", "-" and "_", without a leading dot`)
+	unsetSyntax       = matching(unsetPattern, "variable name", "write one such as LD_PRELOAD, or a prefix and a *, such as NCCL_*")
 	typeSyntax        = syntax{typePattern, elsewhere.check}
 	commandSyntax     = syntax{check: rule(checkCommand)}
 	argsSyntax        = syntax{check: rule(checkArgs)}

@@ -10,16 +10,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-const referenceHead = `A run spec says what to run: the tasks of a cluster, the command of each, and
-the rules by which the run ends. It is a document in YAML or JSON:
+const referenceHead = `A run spec describes what to run: a cluster's tasks, each task's command, and
+the rules that decide how the run ends. It is a YAML or JSON document:
 
     command: [python3, train.py]
     tasks:
       - {type: chief}
       - {type: worker, count: 3}
 
-Here is every field, as it is written in YAML. Times are like 3s, 90m or 1h30m.
-The flags of run, submit and validate replace what a file says. A TensorFlow
+This page lists every field, as written in YAML. Write times like 3s, 90m or
+1h30m. The flags of run, submit and validate override the file. A TensorFlow
 cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 `
 

@@ -26,16 +26,16 @@ func (u Update[Q, A]) String() string { return u.Name }
 
 // A run's updates. Package lifecycle defines the rule for each.
 var (
-	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Ends tasks; their exits are ignored.", Requests.TerminateTasks}
-	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Ends all tasks, by default with SIGKILL.", nil}
-	UpdateRestartTask   = Update[TaskRequest, RequestAnswer]{"restart-task", "Ends tasks and starts them again.", Requests.RestartTasks}
+	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Terminates tasks; their exits are ignored.", Requests.TerminateTasks}
+	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Terminates all tasks, by default with SIGKILL.", nil}
+	UpdateRestartTask   = Update[TaskRequest, RequestAnswer]{"restart-task", "Stops tasks and starts them again.", Requests.RestartTasks}
 	UpdateSignalTask    = Update[SignalRequest, RequestAnswer]{"signal-task", "Sends a signal to tasks.", Requests.SignalTasks}
-	UpdateStartTask     = Update[StartTaskRequest, RequestAnswer]{"start-task", "Starts a task that ended, or one outside the spec.", nil}
-	UpdateCaptureStacks = Update[StacksRequest, RequestAnswer]{"capture-stacks", "Saves the stacks of processes.", Requests.CaptureStacks}
-	UpdateRequestStop   = Update[StopRequest, RequestAnswer]{"request-stop", "Stops the run, with grace.", nil}
+	UpdateStartTask     = Update[StartTaskRequest, RequestAnswer]{"start-task", "Starts a task that has exited, or one that is not in the spec.", nil}
+	UpdateCaptureStacks = Update[StacksRequest, RequestAnswer]{"capture-stacks", "Saves processes' stacks.", Requests.CaptureStacks}
+	UpdateRequestStop   = Update[StopRequest, RequestAnswer]{"request-stop", "Stops the run, with a grace period.", nil}
 	UpdateStopTogether  = Update[TogetherRequest, Stopping]{"stop-together", "Stops all tasks gracefully.", nil}
 	UpdateClearStop     = Update[ClearStopRequest, Stopping]{"clear-stop", "Cancels a graceful stop.", nil}
-	UpdateNotice        = Update[NoticeRequest, Stopping]{"notice", "Gives notice that the tasks will be stopped.", nil}
+	UpdateNotice        = Update[NoticeRequest, Stopping]{"notice", "Notifies the tasks that they will be stopped.", nil}
 	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
 )
 
@@ -143,7 +143,7 @@ func (r SignalRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
 	if r.Signal == "" {
-		c.add("signal", "missing", `give a signal by name, such as "SIGUSR1"`)
+		c.add("signal", "missing", `use a signal's name, such as "SIGUSR1"`)
 	} else {
 		checkSignal(c, "signal", r.Signal)
 	}
@@ -226,7 +226,7 @@ func (r StacksRequest) Validate() error {
 		checkTaskName(c, indexPath("tasks", i), name)
 	}
 	if again := r.Again.Std(); again < 0 || again > MaxAgain {
-		c.add("again", "it is "+again.String(), fmt.Sprintf("give 0s to %s", MaxAgain))
+		c.add("again", "it is "+again.String(), fmt.Sprintf("use 0s to %s", MaxAgain))
 	}
 	return c.requestError()
 }
@@ -295,7 +295,7 @@ func (a RequestAnswer) Bounded() RequestAnswer {
 		a.Files = files
 	}
 	if len(left) > 0 {
-		a.Note = strings.Join(left, " and ") + " are left out of the answer; ask for fewer tasks"
+		a.Note = strings.Join(left, " and ") + " are omitted from the answer; ask for fewer tasks"
 	}
 	return a
 }

@@ -99,7 +99,7 @@ func (c *checker) fillResources(path, key string, n *node, v reflect.Value) bool
 		for i := range n.items {
 			item := &n.items[i]
 			if item.kind != kindText && item.kind != kindNumber {
-				c.malform(indexPath(path, i), item.line, "must be a number or a text, not "+item.describe(), fieldOf(key).remedy)
+				c.malform(indexPath(path, i), item.line, "must be a number or a string, not "+item.describe(), fieldOf(key).remedy)
 				return false
 			}
 			list = append(list, item.text)
@@ -129,14 +129,14 @@ func checkGPUShares(c *checker, s *RunSpec) {
 	some := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool { return s.GPUsPerTaskOf(g.Type) > 0 })
 	if auto >= 0 && some >= 0 {
 		c.add("gpus_per_task", fmt.Sprintf("tasks of type %s need their own GPUs, but tasks of type %s take all GPUs", s.Tasks[some].Type, s.Tasks[auto].Type),
-			"give gpus_per_task to both, or list the devices of both")
+			"set gpus_per_task for both, or list the devices of both")
 	}
 }
 
 // checkGPUs refuses a spec that combines both ways to assign GPUs to tasks.
 func checkGPUs(c *checker, path string, devices Resources, perTask *int) {
 	if devices != nil && perTask != nil {
-		c.add(fieldPath(path, "gpus_per_task"), "devices is given, too", "keep one: devices to divide a list among tasks, or gpus_per_task for a number per task")
+		c.add(fieldPath(path, "gpus_per_task"), "devices is also set", "keep one: devices to divide a list among tasks, or gpus_per_task for a number per task")
 	}
 }
 
@@ -152,18 +152,18 @@ func (r Resources) check(c *checker, path string, syntax func() *regexp.Regexp) 
 		}
 		switch first, last, ok := rangeOf(item); {
 		case item == resourcesAuto:
-			c.add(p, "auto means all of them", "write it alone, or leave it out")
+			c.add(p, "auto means all of them", "write it alone, or omit it")
 			return
 		case !syntax().MatchString(item) || strings.Contains(item, ","):
-			c.add(p, Quote(item)+" is none", resourcesRemedy)
+			c.add(p, Quote(item)+" is not a valid item", resourcesRemedy)
 			return
 		case ok && (first > last || last >= maxResources):
-			c.add(p, fmt.Sprintf("%s is not a range of numbers below %d", Quote(item), maxResources), "write the lower number first, like 0-3")
+			c.add(p, fmt.Sprintf("%s is not a range of numbers below %d", Quote(item), maxResources), "put the lower number first, such as 0-3")
 			return
 		}
 		for _, one := range (Resources{item}).Expand() {
 			if slices.Contains(seen, one) {
-				c.add(p, one+" is given twice", "keep one of them")
+				c.add(p, one+" is given twice", "remove one of them")
 				return
 			}
 			seen = append(seen, one)
@@ -246,7 +246,7 @@ func checkSizeOf(c *checker, path, text string, least int64, remedy string) {
 	n, err := ParseSize(text)
 	c.addError(path, err)
 	if err == nil && n < least {
-		c.add(path, fmt.Sprintf("must be at least %s, not %s", remedy, Quote(text)), "leave it out for no limit")
+		c.add(path, fmt.Sprintf("must be at least %s, not %s", remedy, Quote(text)), "omit it to set no limit")
 	}
 }
 
@@ -255,6 +255,6 @@ func checkCore(c *checker, path, text string) {
 		return
 	}
 	if _, err := ParseSize(text); text != "" && err != nil {
-		c.add(path, Quote(text)+" is not a size of a core dump", "write none, unlimited, or a size such as 1GiB")
+		c.add(path, Quote(text)+" is not a valid core dump size", "write none, unlimited, or a size such as 1GiB")
 	}
 }

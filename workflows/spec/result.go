@@ -156,7 +156,8 @@ type PrintedError struct {
 	// Survivable reports whether programs usually continue after such an error, because it was
 	// logged or is a warning.
 	Survivable bool `json:"survivable,omitempty"`
-	// After and By limit when it was printed, by the host's wall clock. After is zero if unknown.
+	// The error was printed between After and By, according to the host's wall clock. After is zero
+	// if unknown.
 	After time.Time `json:"after,omitzero"`
 	By    time.Time `json:"by,omitzero"`
 }
@@ -453,16 +454,16 @@ var Causes = []struct {
 	Words   string
 	Meaning string
 }{
-	{CauseCompleted, "completed", "it exited with 0, by itself"},
-	{CauseOrigin, "failed by itself", "it failed by itself: another exit code, or a signal that was not to stop it"},
-	{CauseOOM, "out of memory", "the kernel killed it at the memory limit, or its processes (on_oom)"},
+	{CauseCompleted, "completed", "it exited with 0 and was not stopped"},
+	{CauseOrigin, "failed by itself", "it failed by itself, with another exit code or a signal that clusterrun did not send"},
+	{CauseOOM, "out of memory", "the kernel killed it or its processes at the memory limit (see on_oom)"},
 	{CauseLogQuota, "too much output", "it was stopped because the run had reached its log quota on that host"},
 	{CauseSilence, "silent", "it was stopped because the run was silent on that host (on_silence)"},
 	{CauseCollateral, "stopped in order", "clusterrun stopped it because another task had failed or the run was over"},
 	{CauseOperator, "stopped on request", "it was stopped on request"},
 	{CauseTimeout, "out of time", "it was stopped because timeout or max_run_time had passed"},
-	{CausePreempted, "preempted", "it was stopped after a notice, or failed by itself in between"},
-	{CauseHostLost, "lost with its host", "it ended with its host or the supervisor there, or was stopped by that"},
+	{CausePreempted, "preempted", "it was stopped after a notice, or failed between the notice and the stop"},
+	{CauseHostLost, "lost with its host", "it was lost with its host or the host's supervisor"},
 }
 
 // Words returns the cause's meaning in a few words.

@@ -16,15 +16,15 @@ const maxRunID = 200
 func CheckRunID(id string) error {
 	switch {
 	case id == "":
-		return errors.New("is empty; give one, or leave it out")
+		return errors.New("is empty; use a name, or omit it")
 	case len(id) > maxRunID:
-		return fmt.Errorf("has %d bytes; give at most %d", len(id), maxRunID)
+		return fmt.Errorf("has %d bytes; use at most %d", len(id), maxRunID)
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
-		return errors.New("has spaces, quotes, backslashes or characters that are not ASCII; leave those out")
+		return errors.New("contains spaces, quotes, backslashes or non-ASCII characters; remove them")
 	case IsPattern(id):
-		return errors.New("has *, ? or [, which are for patterns of several runs; leave those out")
+		return errors.New("contains *, ? or [, which are reserved for patterns; remove them")
 	case strings.HasPrefix(id, "clusterrun/"):
-		return errors.New("begins with clusterrun/, as the workflows of clusterrun itself do; give another one")
+		return errors.New("starts with clusterrun/, which is reserved for clusterrun's own workflows; choose another ID")
 	}
 	return nil
 }

@@ -4,74 +4,73 @@ package spec
 // run. [Reference] documents every field of it and of the types below. The zero value of an
 // optional field means "not given"; [RunSpec.WithDefaults] fills in the defaults.
 type RunSpec struct {
-	// The first part of the IDs of runs of this spec.
+	// The first part of the run IDs of this spec.
 	Name string `json:"name,omitempty"`
-	// The argv of every task that has no command of its own. No shell is involved.
+	// The argv of every task without its own command. No shell is involved.
 	Command []string `json:"command,omitempty"`
-	// The groups of tasks of the cluster. Their order is rank order.
+	// The cluster's task groups. Their order determines the ranks.
 	Tasks []TaskGroup `json:"tasks"`
-	// Absolute working directory of the processes; it must exist on each host. Default: the
-	// directory of the host worker. With ship it may be a directory below the shipped one, such as
-	// src; the default is the shipped directory.
+	// The processes' absolute working directory. It must exist on each host. Default: the host
+	// worker's directory. With ship, it can be a directory within the shipped one, such as src; the
+	// default is the shipped directory itself.
 	Dir string `json:"dir,omitempty"`
-	// The directory that the run ships: its files are packed when the run starts, and each host
-	// unpacks them into a private directory, in which the tasks run. A plain text is dir. .git and
-	// what .gitignore names are left out.
+	// The directory that the run ships. Its files are packed when the run starts, and each host
+	// unpacks them into a private directory, in which the tasks run. A plain string is dir. .git and
+	// files that .gitignore matches are not shipped.
 	Ship Ship `json:"ship,omitzero"`
-	// Whether the start of the run records the git work tree that it is started from: the commit,
-	// the branch, and the names and digests of the files that differ from it. show and diff have
-	// them.
+	// Whether starting the run records the git work tree in which it is started: the commit, the
+	// branch, and the names and digests of modified files. show and diff print them.
 	RecordSource *bool `json:"record_source,omitempty"`
-	// Environment variables, in addition to the cleaned environment of the host worker.
+	// Environment variables, in addition to the host worker's cleaned environment.
 	Env Env `json:"env,omitempty"`
-	// Variables of the host worker that the processes do not get: names, or the beginning of names
+	// Variables of the host worker that the processes do not inherit: names, or prefixes of names
 	// followed by *. Variables in env are not affected.
 	UnsetEnv []string `json:"unset_env,omitempty"`
 	// The RPC layer in TF_CONFIG.
 	RPCLayer string `json:"rpc_layer,omitempty"`
-	// Whether the final exit of the chief ends the run. Without a chief it has no effect.
+	// Whether the chief's final exit ends the run. Without a chief, it has no effect.
 	DependenceOnChief *bool `json:"dependence_on_chief,omitempty"`
-	// How long the other tasks, together, may take to end by themselves after the chief has ended.
+	// How long the other tasks, together, may take to exit after the chief has exited.
 	ChiefGrace *Duration `json:"chief_grace,omitempty"`
-	// The effect of the final failure of a task on the others: stop them, or let them continue.
+	// What a task's final failure does to the other tasks: stop them, or let them continue.
 	OnFailure OnFailure `json:"on_failure,omitempty"`
-	// Whether tasks that failed, were terminated or were stopped for their silence restart. A run
-	// on several hosts is also placed again without a host that is lost, unless on_failure is
-	// continue.
+	// Whether tasks restart if they failed, were terminated or were stopped because they were
+	// silent. If a host is lost, a run on several hosts is also placed again without it, unless
+	// on_failure is continue.
 	AutoRestart bool `json:"auto_restart,omitempty"`
 	// What restarts after a failure: the task, or the whole group. group implies auto_restart.
 	RestartScope RestartScope `json:"restart_scope,omitempty"`
-	// The most restarts after failures, of each task (scope task) or of the group (scope group).
-	// Default: no limit. Needs auto_restart, restart_scope: group, or a requeue_on with timeout or
-	// host-lost, whose returns to the queue it bounds as well.
+	// The maximum number of restarts after failures, of each task (scope task) or of the group
+	// (scope group). Default: no limit. Requires auto_restart, restart_scope: group, or a requeue_on
+	// with timeout or host-lost; in that case, it also limits how often the run returns to the
+	// queue.
 	MaxRestarts *int `json:"max_restarts,omitempty"`
-	// The number of failures in a row with the same error, after which the task or the group is
-	// not restarted, unless a further step was reported in between. In a group they must be of the
-	// same task, or of several at once. Errors are the same if the program printed or reported
-	// them at the same place, with the same text except for numbers. Errors about a lost peer do
-	// not count, nor do failures of processes that report no steps and have lived for a minute.
-	// With 0 they never end it.
+	// The number of consecutive failures with the same error after which the task or the group is
+	// not restarted. A step beyond the latest one resets the count. In a group, the failures must be
+	// of the same task, or of several tasks together. Errors are the same if the program printed or
+	// reported them at the same place in the code, with messages that differ only in numbers. Errors
+	// about a lost peer do not count, nor do failures of processes that report no steps and have
+	// lived for a minute. 0 disables this.
 	GiveUpOnSameError *int `json:"give_up_on_same_error,omitempty"`
-	// How a task ends that exits with 0 although the kernel has killed one of its processes to
-	// free memory: report says so in the report; fail makes it a failure, with the cause oom. If a
-	// task has no version 2 cgroup with a memory controller, all processes in the cgroup of its
-	// host worker count, or all on its host. Default: report.
+	// How a task is judged if it exits with 0 although the kernel killed one of its processes to
+	// free memory: report mentions it in the report; fail makes it a failure, with the cause oom. If
+	// a task does not have its own version 2 cgroup with a memory controller, the kills in the host
+	// worker's cgroup count, or else all those on its host. Default: report.
 	OnOOM OnOOM `json:"on_oom,omitempty"`
-	// The time after which everything that is left of the run is killed, from its start and
-	// without the time in the queue. Default: no limit.
+	// The time after which the run is killed, including everything left of it. It counts from the
+	// start, without time in the queue. Default: no limit.
 	MaxRunTime *Duration `json:"max_run_time,omitempty"`
-	// The time after which the run is stopped, with the stop signal first, so that programs can
-	// still report. 0s: at once. Default: no limit.
+	// The time after which the run is stopped. Tasks get the stop signal first, so that programs can
+	// still report. 0s stops the run immediately. Default: no limit.
 	Timeout *Duration `json:"timeout,omitempty"`
-	// How long the run waits for hosts before it fails with a PlacementError. If it is not given,
-	// a submitted run waits without limit.
+	// How long the run waits for hosts before it fails with a PlacementError. By default, a
+	// submitted run waits without limit.
 	PlacementTimeout *Duration `json:"placement_timeout,omitempty"`
-	// The runs that must have ended before this run begins, by their IDs. A run waits for the
-	// latest run with the ID at the time of its own start. It is skipped if one of them has ended
-	// in another way.
+	// The IDs of the runs that must end before this run starts. The run waits for the latest run
+	// with each ID at the time it is started. It is skipped if one of them ends in another way.
 	After []After `json:"after,omitempty"`
-	// The priority among the runs that wait for room, from 1, the highest, to 5. Runs of one
-	// priority are served in the order in which they began to wait.
+	// The priority among pending runs, from 1, the highest, to 5. Runs of equal priority are served
+	// in the order in which they entered the queue.
 	Priority *int `json:"priority,omitempty"`
 	// The signal that the tasks get with every notice, from a draining host or a person.
 	// Default: none; they can ask for the notice.
@@ -80,74 +79,73 @@ type RunSpec struct {
 	// timeout or max_run_time; host-lost. max_restarts bounds the last two. With an empty list the
 	// run finishes.
 	RequeueOn []RequeueOn `json:"requeue_on,omitzero"`
-	// On which hosts, and on how many, the tasks are placed; a plain number is the count. Default:
-	// any hosts with room, on as few hosts as possible.
+	// On which hosts, and on how many, the tasks are placed. A plain number is the count. Default:
+	// any hosts with enough free capacity, and as few as possible.
 	Hosts Hosts `json:"hosts,omitzero"`
-	// How an elastic run, whose hosts.count is a range, gets its hosts.
+	// How an elastic run, with a range as hosts.count, gets its hosts.
 	Elastic Elastic `json:"elastic,omitzero"`
-	// What releases the barriers of the tasks: the Temporal server, for tasks on any hosts, or
-	// with local their host, in microseconds. local needs all tasks on one host.
+	// What releases the tasks' barriers: the Temporal server, for tasks on any hosts, or with local
+	// their host, in microseconds. local requires all tasks on one host.
 	Barriers Barriers `json:"barriers,omitempty"`
-	// How processes are asked to end, and how long they have.
+	// How processes are stopped, and how much time they get.
 	Stop Stop `json:"stop,omitzero"`
-	// The treatment of processes by a host that cannot reach the Temporal server: keep lets them
-	// continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so
-	// that they can restart elsewhere. With {stop_after: TIME, outage: TIME} a host asks the other
-	// hosts of the run: it stops its processes after stop_after if it reaches none of them, and
-	// after outage if none of them reaches the server. Hosts reach each other if their workers
-	// serve output (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on hosts
-	// that reach each other (more than 15s above 120 tasks), {stop_after: 2m} on others, and on
-	// one host if requeue_on has host-lost.
+	// What a host does with its processes when it cannot reach the Temporal server: keep lets them
+	// continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so that
+	// they can restart elsewhere. With {stop_after: TIME, outage: TIME}, a host asks the run's other
+	// hosts: it stops its processes after stop_after if it reaches none of them, and after outage if
+	// none of them reaches the server. Hosts reach each other if their workers serve output
+	// (--listen). Default: keep on one host, {stop_after: 15s, outage: 10m} on hosts that reach each
+	// other (more than 15s with over 120 tasks), {stop_after: 2m} on others, and on one host if
+	// requeue_on includes host-lost.
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
-	// The time without output, progress and processor time after which a task is shown as silent.
-	// At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m.
-	// Only output in files counts, and less than a hundredth of a processor counts as none.
-	// Default: 10m for several tasks; a run of one task, and one with never, does not watch
-	// silence.
+	// The time without output, progress and processor time after which a task is reported as silent.
+	// At least 30s; with auto, 5 times its process's longest pause so far, and at least 10m. Only
+	// output that goes to files counts, and using less than a hundredth of a processor counts as not
+	// working. Default: 10m for several tasks; silence is not watched in a run of one task, or with
+	// never.
 	Silence Silence `json:"silence,omitempty"`
-	// Whether only output and progress are signs of being at work, and processor time is not:
-	// processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it
-	// for programs that print or report progress regularly.
+	// Whether only output and progress count as signs of work, and not processor time. Processes
+	// that wait for NCCL or poll for messages in MPI use a whole processor. Set it for programs that
+	// regularly print or report progress.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
-	// The reaction to the silence of all tasks of the run on a host: report saves the stacks of
-	// all tasks and shows which ranks differ; restart does so and restarts all tasks, up to
-	// max_restarts times; stop does so and ends the silent tasks as failures with the cause
-	// silence, which restart like others. Default: report for several tasks; the silence of one
-	// task is only shown.
+	// What happens when all of the run's tasks on a host are silent: report saves the stacks of all
+	// tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts
+	// times; stop does so and ends the silent tasks as failures with the cause silence, which
+	// restart like others. Default: report for several tasks; a single task's silence is only shown.
 	OnSilence OnSilence `json:"on_silence,omitempty"`
-	// Whether stacks show the lines of Python programs. For that, PYTHONPATH begins with a
-	// directory whose sitecustomize registers a handler of a real-time signal with faulthandler,
-	// and then executes the program's own sitecustomize.
+	// Whether stacks show the lines of Python programs. If so, PYTHONPATH starts with a directory
+	// with a sitecustomize module that registers faulthandler for a real-time signal, and then runs
+	// the program's own sitecustomize.
 	PythonStacks *bool `json:"python_stacks,omitempty"`
 	// The webhook to notify when the run has ended, and when on_silence finds silent tasks. See
 	// `clusterrun help monitoring`.
 	Notify Notification `json:"notify,omitzero"`
-	// How the tasks stop gracefully, each by itself, when one of them or a person asks for it.
+	// How the tasks stop themselves gracefully when a task or an operator requests it.
 	StopTogether StopTogether `json:"stop_together,omitzero"`
 	// The settings of the run's closure queue.
 	Closures Closures `json:"closures,omitzero"`
-	// The destination of the output of the processes.
+	// Where the processes' output goes.
 	Logs Logs `json:"logs,omitzero"`
-	// Whether the result includes the last lines of the output.
+	// Whether the result includes the last lines of output.
 	ReturnOutput bool `json:"return_output,omitempty"`
-	// The sets of environment variables that processes get. Default: tensorflow, torch and jax. An
-	// empty list: none. With mpi, the processes are ranks of MPICH, Intel MPI or MVAPICH.
+	// The sets of environment variables that processes receive. Default: tensorflow, torch and jax.
+	// An empty list means none. With mpi, the processes are ranks of MPICH, Intel MPI or MVAPICH.
 	EnvProfiles []EnvProfile `json:"env_profiles,omitzero"`
-	// The GPUs of each host that are divided among its tasks, in CUDA_VISIBLE_DEVICES: auto for
-	// all, or a list. Default: every task sees all.
+	// The GPUs of each host to divide among its tasks, in CUDA_VISIBLE_DEVICES: auto for all, or a
+	// list. Default: every task sees all of them.
 	Devices Resources `json:"devices,omitzero"`
-	// How many GPUs each task has for itself, in CUDA_VISIBLE_DEVICES, instead of devices. Runs
-	// that share a host get different ones.
+	// How many GPUs each task gets for itself, in CUDA_VISIBLE_DEVICES; it replaces devices. Runs
+	// that share a host get different GPUs.
 	GPUsPerTask *int `json:"gpus_per_task,omitempty"`
-	// The CPUs of each host that are divided among its tasks, in blocks: auto for all, or a list.
-	// Default: no binding.
+	// The CPUs of each host to divide among its tasks, in blocks: auto for all, or a list. Default:
+	// tasks are not bound.
 	CPUs Resources `json:"cpus,omitzero"`
-	// Bounds for what each task, with all its processes, uses of its host. A host that cannot
+	// Limits what each task, including all its processes, uses on its host. A host that cannot
 	// enforce a limit refuses the run before anything starts.
 	Limits Limits `json:"limits,omitzero"`
-	// Whether files in /dev/shm that earlier processes of the run have left are removed before a
-	// process is started again: those that its user has created there since its first process, and
-	// that no process has open. While a task of any run lives on the host, nothing is removed.
+	// Whether files in /dev/shm left by the run's earlier processes are removed before a process
+	// restarts. Only files that its user has created there since its first process started, and that
+	// no process has open, are removed, and only while no task of any run is alive on the host.
 	// Leave it off if the run keeps checkpoints there.
 	CleanShm bool `json:"clean_shm,omitempty"`
 	// The signature for hosts with a policy, written by run and submit.
@@ -159,31 +157,32 @@ type RunSpec struct {
 type TaskGroup struct {
 	// The task type, such as chief, worker, ps or evaluator.
 	Type string `json:"type"`
-	// The number of tasks. They are placed on any hosts with room, on as few hosts as possible,
-	// unless hosts changes that. Default 1. Cannot be combined with addresses.
+	// The number of tasks. By default, they are placed on as few hosts as possible; hosts changes
+	// that. Default 1. Cannot be combined with addresses.
 	Count *int `json:"count,omitempty"`
 	// Pins one task to each "host:port" or "host". The host is the name of a host worker;
 	// localhost, 127.0.0.1 and [::1] mean the host on which the run is started.
 	Addresses []string `json:"addresses,omitempty"`
 	// Replaces the run's command for this type.
 	Command []string `json:"command,omitempty"`
-	// Appended to the command.
+	// Arguments appended to the command.
 	Args []string `json:"args,omitempty"`
 	// Replaces the run's working directory.
 	Dir string `json:"dir,omitempty"`
-	// Environment variables, which override the run's.
+	// Environment variables. They override the run's.
 	Env Env `json:"env,omitempty"`
-	// Changes to single tasks, by index ("0", "1", …).
+	// Changes to individual tasks, by index ("0", "1", …).
 	Overrides map[string]Override `json:"overrides,omitempty"`
 	// Overrides fields of the run's stop.
 	Stop Stop `json:"stop,omitzero"`
 	// Overrides fields of the run's logs.
 	Logs GroupLogs `json:"logs,omitzero"`
-	// Replaces the run's devices; they are divided among these tasks. An empty list: none.
+	// Replaces the run's devices for these tasks and is divided among them. An empty list means
+	// none.
 	Devices Resources `json:"devices,omitzero"`
-	// Replaces the run's gpus_per_task, and its devices.
+	// Replaces the run's gpus_per_task and devices.
 	GPUsPerTask *int `json:"gpus_per_task,omitempty"`
-	// Replaces the run's cpus. An empty list: not bound.
+	// Replaces the run's cpus. An empty list means that tasks are not bound.
 	CPUs Resources `json:"cpus,omitzero"`
 	// Overrides fields of the run's limits.
 	Limits Limits `json:"limits,omitzero"`

@@ -34,7 +34,7 @@ func Schema() []byte {
 	root := append(object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "clusterrun run spec"},
-		{"description", "What to run: the tasks of a cluster, the command of each, and the rules by which the run ends."},
+		{"description", "What to run: a cluster's tasks, each task's command, and the rules that decide how the run ends."},
 	}, schemaOf(reflect.TypeFor[RunSpec](), "", false)...)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -47,7 +47,7 @@ func (s *RunSpec) Ships() bool { return s.Ship.Dir != "" || s.Ship.Archive != ni
 
 func checkExclude(c *checker, path, pattern string) {
 	if pattern == "" {
-		c.add(path, "is empty", `write a pattern as in .gitignore, such as "*.ckpt"`)
+		c.add(path, "is empty", `write a pattern in .gitignore syntax, such as "*.ckpt"`)
 	}
 	checkText(c, path, pattern)
 }
@@ -69,7 +69,7 @@ func checkDirs(c *checker, s *RunSpec) {
 		case !s.Ships() || dir == "" || filepath.IsAbs(dir):
 			checkDir(c, path, dir)
 		case checkText(c, path, dir) && !filepath.IsLocal(dir):
-			c.add(path, fmt.Sprintf("%s is outside the directory that the run ships", Quote(dir)), "name one in it, such as src, or an absolute one of the hosts")
+			c.add(path, fmt.Sprintf("%s is outside the directory that the run ships", Quote(dir)), "use a directory within it, such as src, or an absolute path on the hosts")
 		}
 	}
 	check("dir", s.Dir)

@@ -34,7 +34,7 @@ func SignalNumber(name string) (int, error) {
 	if n := signalNumber(name); n > 0 {
 		return n, nil
 	}
-	e := valueError{Quote(name) + " is not a signal", "write its name, such as SIGTERM"}
+	e := valueError{Quote(name) + " is not a signal", "use its name, such as SIGTERM"}
 	if meant := signalMeant(name); meant != "" {
 		e.remedy = "did you mean " + meant + "?"
 	}

@@ -28,7 +28,7 @@ const (
 	autoPauses  = 5
 )
 
-const silenceRemedy = "write for example silence: 10m, silence: auto or silence: never; a host looks every ten seconds"
+const silenceRemedy = "for example, silence: 10m, silence: auto or silence: never; hosts check every ten seconds"
 
 // Limit returns how long a process with that longest pause must be quiet to count as silent. 0
 // means never.
@@ -47,10 +47,10 @@ func (s Silence) check(c *checker, path string) {
 	d, err := ParseDuration(string(s))
 	switch {
 	case err != nil:
-		c.add(path, Quote(string(s))+" is neither a time nor auto or never", silenceRemedy)
+		c.add(path, Quote(string(s))+" is neither a duration nor auto or never", silenceRemedy)
 	case d < MinSilence:
 		c.add(path, fmt.Sprintf("must be at least %s, not %s", MinSilence, d), silenceRemedy)
 	case d > MaxDuration:
-		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "write a shorter one")
+		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "use a shorter time")
 	}
 }

@@ -91,7 +91,7 @@ func (e ElasticStatus) String() string {
 	}
 	text := fmt.Sprintf("%d of %s hosts, world size %d", e.Hosts, e.Range, e.Tasks)
 	if _, most := e.Range.Bounds(); e.Hosts < most && e.Grow == GrowNextGeneration {
-		text += "; the next generation has more if there is room"
+		text += "; the next generation gets more if capacity permits"
 	}
 	return text
 }

@@ -44,7 +44,7 @@ func ParseTaskName(name string) (typ string, index int, err error) {
 			return name[:i], n, nil
 		}
 	}
-	return "", 0, valueError{Quote(name) + " is not a task name", "write type and index, like worker-3"}
+	return "", 0, valueError{Quote(name) + " is not a task name", "write its type and index, such as worker-3"}
 }
 
 // TaskList expands a validated spec's groups into tasks, in rank order. Before validation, there
@@ -149,7 +149,7 @@ func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 		t.Signed = &r
 	}
 	if len(t.Command) == 0 {
-		return Task{}, fmt.Errorf("%s: type %s is not in the spec and the run has no command; give one", r.Task, typ)
+		return Task{}, fmt.Errorf("%s: type %s is not in the spec, and the run has no command; add one", r.Task, typ)
 	}
 	return t, nil
 }

@@ -85,7 +85,7 @@ func TestAddedTaskKeepsArgsUnlessGiven_SEED04(t *testing.T) {
 func TestAddedTaskNeedsACommand(t *testing.T) {
 	s := &RunSpec{Tasks: []TaskGroup{{Type: "ps", Command: []string{"./ps"}}}}
 	_, err := s.AddedTask(StartTaskRequest{Task: "evaluator-0"})
-	require.ErrorContains(t, err, "give one")
+	require.ErrorContains(t, err, "add one")
 	_, err = s.AddedTask(StartTaskRequest{Task: "evaluator"})
 	require.ErrorContains(t, err, "is not a task name")
 }
@@ -112,7 +112,7 @@ func TestParseTaskName(t *testing.T) {
 		"", "worker", "worker-", "-1", "worker--1", "worker-01", "worker-+1", "worker-1 ", "Worker-1", "worker-1-0", "a b-1", "worker-99999999999999999999", "worker-x",
 	} {
 		_, _, err := ParseTaskName(name)
-		assert.EqualError(t, err, Quote(name)+" is not a task name; write type and index, like worker-3")
+		assert.EqualError(t, err, Quote(name)+" is not a task name; write its type and index, such as worker-3")
 	}
 }
 

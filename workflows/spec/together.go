@@ -158,7 +158,7 @@ func checkAsker(c *checker, task string, generation int) {
 		checkTaskName(c, "task", task)
 	}
 	if generation < 0 {
-		c.add("generation", fmt.Sprintf("must be at least 0, not %d", generation), "leave it out for the first")
+		c.add("generation", fmt.Sprintf("must be at least 0, not %d", generation), "omit it for the first start")
 	}
 }
 
@@ -168,10 +168,10 @@ func (r TogetherRequest) Validate() error {
 	c := &checker{}
 	checkAsker(c, r.Task, r.Generation)
 	if len(r.Key) > maxTogetherKey {
-		c.add("key", fmt.Sprintf("has %d bytes; a key has up to %d", len(r.Key), maxTogetherKey), "make it shorter")
+		c.add("key", fmt.Sprintf("has %d bytes; a key may have at most %d", len(r.Key), maxTogetherKey), "use a shorter key")
 	}
 	if e := r.Error; e != nil && e.Kind == "" && e.Message == "" {
-		c.add("error", "says nothing", `give its kind or its message, such as {"kind": "ValueError", "message": "bad batch"}`)
+		c.add("error", "is empty", `set its kind or its message, such as {"kind": "ValueError", "message": "bad batch"}`)
 	}
 	return c.requestError()
 }

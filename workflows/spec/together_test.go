@@ -93,7 +93,7 @@ func TestTogetherRequestsAreChecked(t *testing.T) {
 		"task: ":             {Task: "worker"},
 		"generation: must":   {Generation: -1},
 		"key: has 201 bytes": {Key: strings.Repeat("k", 201)},
-		"error: says nothing; give its kind or its message": {Error: &TogetherError{Traceback: "x"}},
+		"error: is empty; set its kind or its message": {Error: &TogetherError{Traceback: "x"}},
 	} {
 		require.ErrorContains(t, r.Validate(), "invalid request: "+want)
 	}
@@ -118,9 +118,9 @@ func TestBarrierID(t *testing.T) {
 func TestCheckBarrierName(t *testing.T) {
 	require.NoError(t, CheckBarrierName("end of epoch/1 é"))
 	require.ErrorContains(t, CheckBarrierName(""), "the name is empty")
-	require.ErrorContains(t, CheckBarrierName(strings.Repeat("x", MaxBarrierName+1)), "201 bytes; give at most 200")
-	require.ErrorContains(t, CheckBarrierName("a\x00b"), "cannot be shown")
-	require.ErrorContains(t, CheckBarrierName("\xff"), "cannot be shown")
+	require.ErrorContains(t, CheckBarrierName(strings.Repeat("x", MaxBarrierName+1)), "201 bytes; use at most 200")
+	require.ErrorContains(t, CheckBarrierName("a\x00b"), "cannot be printed")
+	require.ErrorContains(t, CheckBarrierName("\xff"), "cannot be printed")
 }
 
 func TestParticipants(t *testing.T) {
@@ -134,7 +134,7 @@ func TestOtherParticipantsText(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprint("worker-", i))
 	}
-	require.Equal(t, "tasks already wait there for other participants than worker-1 does (only here: worker-500; only there: ps-0, ps-1); give all tasks the same participants, or use another name",
+	require.Equal(t, "tasks already wait at this barrier with participants that differ from those of worker-1 (only in this request: worker-500; only in the earlier ones: ps-0, ps-1); specify the same participants in all tasks, or use another name",
 		OtherParticipantsText("worker-1", many, append(slices.Delete(slices.Clone(many), 500, 501), "ps-0", "ps-1")))
 	require.Contains(t, OtherParticipantsText("ps-0", []string{"ps-0"}, many), "worker-9 and 990 more")
 }

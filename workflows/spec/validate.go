@@ -103,9 +103,9 @@ func checkSilence(c *checker, s *RunSpec) {
 		return
 	}
 	if s.OnSilence != "" {
-		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
+		c.add("on_silence", "has no effect without silence", "add, for example, silence: 10m")
 	} else if s.SilenceIgnoresCPU {
-		c.add("silence_ignores_cpu", "has no effect without silence", "add for example silence: 10m")
+		c.add("silence_ignores_cpu", "has no effect without silence", "add, for example, silence: 10m")
 	}
 }
 
@@ -118,13 +118,13 @@ func checkRestarts(c *checker, s *RunSpec) {
 // checkMPI refuses a spec if a rank would wait for ranks that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
-		c.add("env_profiles", "includes mpi, but a rank that restarts by itself finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
+		c.add("env_profiles", "includes mpi, but a rank that restarts alone cannot rejoin the other ranks", "add restart_scope: group, or omit auto_restart")
 	}
 }
 
 func checkErrorKind(c *checker, path, kind string) {
 	if kind == "" {
-		c.add(path, "is empty", "write a kind, such as StopIteration, or leave it out")
+		c.add(path, "is empty", "name a kind, such as StopIteration, or omit it")
 	}
 	checkText(c, path, kind)
 }
@@ -139,7 +139,7 @@ func checkLogs(c *checker, s *RunSpec) {
 	for i, r := range s.Logs.LocalRanksFilter {
 		switch p := indexPath("logs.local_ranks_filter", i); {
 		case r < 0 || r >= MaxTasks:
-			c.add(p, fmt.Sprintf("%d is not a local rank", r), fmt.Sprintf("local ranks are 0 to %d", MaxTasks-1))
+			c.add(p, fmt.Sprintf("there is no local rank %d", r), fmt.Sprintf("local ranks are 0 to %d", MaxTasks-1))
 		case n > 0 && r >= n:
 			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they are 0 to %d", n-1))
 		}
@@ -175,7 +175,7 @@ func checkFilter(c *checker, s *RunSpec) {
 		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
 			continue
 		}
-		c.add(indexPath("logs.filter", i), Quote(name)+" is neither a task nor a type of the run", "write a task like worker-0, or a type like worker")
+		c.add(indexPath("logs.filter", i), Quote(name)+" is neither a task nor a type of the run", "name a task such as worker-0, or a type such as worker")
 	}
 }
 
@@ -187,7 +187,7 @@ func (s *RunSpec) hasTask(name string) bool {
 // checkLineFilter refuses a filter that would pass every line.
 func checkLineFilter(c *checker, path, text string) {
 	if text == "" {
-		c.add(path, "is empty, and matches every line", "write a text, or leave it out")
+		c.add(path, "is empty, and matches every line", "write a string, or omit it")
 	}
 	checkText(c, path, text)
 }
@@ -223,9 +223,9 @@ func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	case *d < 0:
 		c.add(path, fmt.Sprintf("must be 0s or more, not %s", d), durationRemedy)
 	case *d == 0 && from == positive:
-		c.add(path, "must be more than 0", durationRemedy+", or leave it out")
+		c.add(path, "must be more than 0", durationRemedy+", or omit it")
 	case *d > MaxDuration:
-		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "write a shorter one")
+		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "use a shorter time")
 	}
 }
 
@@ -238,7 +238,7 @@ func checkSize(c *checker, s *RunSpec) {
 		return
 	}
 	if len(data) >= MaxSpecBytes {
-		c.add("", fmt.Sprintf("the spec has %d bytes as JSON; it must have fewer than %d", len(data), MaxSpecBytes), "pass large data in files")
+		c.add("", fmt.Sprintf("the spec takes %d bytes as JSON; it must be smaller than %d bytes", len(data), MaxSpecBytes), "put large data into files")
 	}
 }
 

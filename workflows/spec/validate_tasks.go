@@ -15,12 +15,12 @@ const TypeChief = "chief"
 
 func checkTasks(c *checker, s *RunSpec) {
 	if len(s.Tasks) == 0 {
-		c.add("tasks", "missing", "give at least one group, such as "+fieldOf("RunSpec.tasks").example)
+		c.add("tasks", "missing", "define at least one group, such as "+fieldOf("RunSpec.tasks").example)
 		checkCommands(c, s)
 		return
 	}
 	if n := s.total(); n > MaxTasks {
-		c.add("tasks", fmt.Sprintf("%d tasks; a run has up to %d", n, MaxTasks), "give fewer, or start several runs")
+		c.add("tasks", fmt.Sprintf("the run has %d tasks; at most %d are allowed", n, MaxTasks), "use fewer tasks, or start several runs")
 	}
 	first := map[string]int{}
 	endpoints := map[string]string{}
@@ -29,7 +29,7 @@ func checkTasks(c *checker, s *RunSpec) {
 		checkType(c, path, g.Type)
 		if g.Type != "" {
 			if before, twice := first[g.Type]; twice {
-				c.add(path+".type", fmt.Sprintf("%s is the type of tasks[%d] already", Quote(g.Type), before), "put all tasks of a type into one group")
+				c.add(path+".type", fmt.Sprintf("%s is already the type of tasks[%d]", Quote(g.Type), before), "put all tasks of a type into one group")
 			} else {
 				first[g.Type] = i
 			}
@@ -60,9 +60,9 @@ func (s *RunSpec) total() int {
 func checkType(c *checker, path, typ string) {
 	switch {
 	case typ == "":
-		c.add(path+".type", "missing", "give the task type, such as "+fieldOf("TaskGroup.type").example)
+		c.add(path+".type", "missing", "specify the task type, such as "+fieldOf("TaskGroup.type").example)
 	case !validType(typ):
-		c.add(path+".type", Quote(typ)+" is not a task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
+		c.add(path+".type", Quote(typ)+" is not a task type", "use lower-case letters, digits and _, with words joined by -, such as worker or param-server")
 	}
 }
 
@@ -70,15 +70,15 @@ func (g TaskGroup) checkCount(c *checker, path string) {
 	switch {
 	case g.Count == nil:
 	case g.Addresses != nil:
-		c.add(path+".count", "cannot be combined with addresses, which set the count", "leave out one of them")
+		c.add(path+".count", "cannot be combined with addresses, which determine the count", "remove one of them")
 	case *g.Count < 1:
-		c.add(path+".count", fmt.Sprintf("must be at least 1, not %d", *g.Count), "leave the group out if it has no tasks")
+		c.add(path+".count", fmt.Sprintf("must be at least 1, not %d", *g.Count), "remove the group if it has no tasks")
 	}
 }
 
 func (g TaskGroup) checkAddresses(c *checker, path string, endpoints map[string]string) {
 	if g.Addresses != nil && len(g.Addresses) == 0 {
-		c.add(path+".addresses", "is empty", "give an address for each task, or a count instead")
+		c.add(path+".addresses", "is empty", "add an address for each task, or use a count instead")
 	}
 	for i, a := range g.Addresses {
 		p := indexPath(path+".addresses", i)
@@ -95,7 +95,7 @@ func (g TaskGroup) checkAddresses(c *checker, path string, endpoints map[string]
 		}
 		e := endpoint(host, port)
 		if before, twice := endpoints[e]; twice {
-			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", Quote(a), TaskName(g.Type, i), before), "give each task its own port")
+			c.add(p, fmt.Sprintf("%s of %s is already the address of %s", Quote(a), TaskName(g.Type, i), before), "give each task its own port")
 			continue
 		}
 		endpoints[e] = TaskName(g.Type, i)
@@ -122,7 +122,7 @@ func checkChiefs(c *checker, s *RunSpec) {
 		}
 	}
 	if chiefs > 1 {
-		c.add("tasks", TwoChiefsText(chiefs), "give one group of type chief, with count: 1")
+		c.add("tasks", TwoChiefsText(chiefs), "use a single group of type chief, with count: 1")
 	}
 }
 
@@ -152,9 +152,9 @@ func checkCommands(c *checker, s *RunSpec) {
 	}
 	message := "missing"
 	if len(without) < len(s.Tasks) {
-		message += ", and not given for " + shorten.List(without, 3)
+		message += ", and not set for " + shorten.List(without, 3)
 	}
-	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
+	c.add("command", message, "specify the argv, such as "+fieldOf("RunSpec.command").example)
 }
 
 // checkBarriers refuses local barriers if tasks are pinned to several hosts. If only some are
@@ -164,7 +164,7 @@ func checkBarriers(c *checker, s *RunSpec) {
 		return
 	}
 	if hosts := s.pinnedHosts(); len(hosts) > 1 {
-		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", shorten.List(hosts, 3)),
+		c.add("barriers", fmt.Sprintf("local barriers require all tasks on one host, but the addresses name %s", shorten.List(hosts, 3)),
 			"write barriers: "+string(BarriersServer)+", or pin all tasks to one host")
 	}
 }

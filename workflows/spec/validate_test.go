@@ -52,16 +52,16 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"dir not UTF-8":      {func(s *RunSpec) { s.Dir = "/\xff" }, []string{`dir: "/�" is not valid UTF-8, and JSON would change it`}},
 		"count overflows": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "a", Count: new(math.MaxInt)}, {Type: "b", Count: new(math.MaxInt)}}
-		}, []string{"tasks: 9223372036854775807 tasks; a run has up to 10000"}},
+		}, []string{"tasks: the run has 9223372036854775807 tasks; at most 10000 are allowed"}},
 		"chiefs overflow": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "chief", Count: new(math.MinInt)}, {Type: "ps", Count: new(1)}}
 		}, []string{"tasks[0].count: must be at least 1, not -9223372036854775808"}},
 		"10000 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_000) }, nil},
-		"10001 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_001) }, []string{"tasks: 10001 tasks; a run has up to 10000"}},
+		"10001 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_001) }, []string{"tasks: the run has 10001 tasks; at most 10000 are allowed"}},
 		"largest argument":      {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes)} }, nil},
-		"argument too long":     {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes+1)} }, []string{"command[1]: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
+		"argument too long":     {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes+1)} }, []string{"command[1]: has 131072 bytes; Linux accepts up to 131071 in one argument or variable"}},
 		"largest variable":      {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-2)}) }, nil},
-		"variable too long":     {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)}) }, []string{"env.A: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
+		"variable too long":     {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)}) }, []string{"env.A: has 131072 bytes; Linux accepts up to 131071 in one argument or variable"}},
 		"ten years":             {func(s *RunSpec) { s.Timeout = new(MaxDuration) }, nil},
 		"more than ten years":   {func(s *RunSpec) { s.Timeout = new(MaxDuration + 1) }, []string{"timeout: must be at most ten years (87600h), not 87600h0m0.000000001s"}},
 		"timeout 0":             {func(s *RunSpec) { s.Timeout = DurationOf(0) }, nil},
@@ -89,14 +89,14 @@ func TestValidateBoundsTheSpec(t *testing.T) {
 			s.Command = append(s.Command, strings.Repeat("<", 20_000)) // six bytes each in Go's JSON
 		}
 	})
-	require.Equal(t, []string{": the spec has 1200081 bytes as JSON; it must have fewer than 1048576"}, problemsOf(t, s))
+	require.Equal(t, []string{": the spec takes 1200081 bytes as JSON; it must be smaller than 1048576 bytes"}, problemsOf(t, s))
 }
 
 func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
 	many := func(n int) []string { return append([]string{"./x"}, make([]string, n)...) }
 	fits := MaxExecBytes/execOverhead - 20
 	require.Empty(t, problemsOf(t, oneWorker(func(s *RunSpec) { s.Command = many(fits) })))
-	require.Equal(t, []string{"tasks[0]: argv and env together take 1835193 bytes; a program gets up to 1835008"},
+	require.Equal(t, []string{"tasks[0]: argv and env together have 1835193 bytes; a program accepts up to 1835008"},
 		problemsOf(t, oneWorker(func(s *RunSpec) { s.Command = many(fits + 40) })))
 
 	// A variable counts once, in the layer that wins. An override with a smaller command is
@@ -118,7 +118,7 @@ func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
 	for k, v := range s.TaskList()[1].Env {
 		exact += v.size(k) + execOverhead
 	}
-	require.Equal(t, []string{fmt.Sprintf("tasks[0].overrides.1: argv and env together take %d bytes; a program gets up to 1835008", exact)}, problemsOf(t, s))
+	require.Equal(t, []string{fmt.Sprintf("tasks[0].overrides.1: argv and env together have %d bytes; a program accepts up to 1835008", exact)}, problemsOf(t, s))
 }
 
 func TestValidateAcceptsItsDefaults(t *testing.T) {
@@ -134,21 +134,21 @@ func TestRequests(t *testing.T) {
 	}{
 		{TaskRequest{Tasks: []string{"worker-1"}, Signal: "INT", Grace: DurationOf(0)}, ""},
 		{TaskRequest{}, `tasks: missing; name the tasks, such as ["worker-1"]`},
-		{TaskRequest{Tasks: []string{"worker"}, Signal: "SIGFOO", Grace: DurationOf(-1)}, `tasks[0]: "worker" is not a task name; write type and index, like worker-3
-			signal: "SIGFOO" is not a signal; write its name, such as SIGTERM
-			grace: must be 0s or more, not -1ns; write it like "3s", "90m" or "1h30m"`},
+		{TaskRequest{Tasks: []string{"worker"}, Signal: "SIGFOO", Grace: DurationOf(-1)}, `tasks[0]: "worker" is not a task name; write its type and index, such as worker-3
+			signal: "SIGFOO" is not a signal; use its name, such as SIGTERM
+			grace: must be 0s or more, not -1ns; for example, "3s", "90m" or "1h30m"`},
 		{TerminateAllRequest{}, ""},
 		{TerminateAllRequest{Signal: "9", Grace: DurationOf(-1)}, `signal: "9" is not a signal; did you mean SIGKILL?
-			grace: must be 0s or more, not -1ns; write it like "3s", "90m" or "1h30m"`},
+			grace: must be 0s or more, not -1ns; for example, "3s", "90m" or "1h30m"`},
 		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGUSR1"}, ""},
 		{SignalRequest{}, `tasks: missing; name the tasks, such as ["worker-1"]
-			signal: missing; give a signal by name, such as "SIGUSR1"`},
-		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "x"}, `signal: "x" is not a signal; write its name, such as SIGTERM`},
+			signal: missing; use a signal's name, such as "SIGUSR1"`},
+		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "x"}, `signal: "x" is not a signal; use its name, such as SIGTERM`},
 		{StartTaskRequest{Task: "evaluator-0", Command: []string{"x"}, Dir: "/", Env: EnvOf(map[string]string{"A": ""})}, ""},
-		{StartTaskRequest{Command: []string{}, Dir: "x", Env: EnvOf(map[string]string{"CLUSTERRUN_RANK": "1"})}, `task: "" is not a task name; write type and index, like worker-3
-			command: is empty; give the argv, such as command: [python3, train.py], or leave it out
+		{StartTaskRequest{Command: []string{}, Dir: "x", Env: EnvOf(map[string]string{"CLUSTERRUN_RANK": "1"})}, `task: "" is not a task name; write its type and index, such as worker-3
+			command: is empty; specify the argv, such as command: [python3, train.py], or omit it
 			dir: "x" is a relative path; write an absolute path, such as /srv/job
-			env.CLUSTERRUN_RANK: names that begin with CLUSTERRUN_ are reserved for clusterrun; choose another name`},
+			env.CLUSTERRUN_RANK: names that start with CLUSTERRUN_ are reserved for clusterrun; choose another name`},
 	}
 	for _, c := range cases {
 		err := c.request.Validate()

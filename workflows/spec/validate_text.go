@@ -28,9 +28,9 @@ const reservedEnv = "CLUSTERRUN_"
 func checkText(c *checker, path, text string) bool {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
-		c.add(path, "has a NUL byte, which the operating system cannot pass", "leave it out; pass binary data in files")
+		c.add(path, "contains a NUL byte, which the operating system cannot pass", "remove it; put binary data into files")
 	case !utf8.ValidString(text):
-		c.add(path, Quote(strings.ToValidUTF8(text, "\ufffd"))+" is not valid UTF-8, and JSON would change it", "pass other bytes in files")
+		c.add(path, Quote(strings.ToValidUTF8(text, "\ufffd"))+" is not valid UTF-8, and JSON would change it", "put other bytes into files")
 	default:
 		return true
 	}
@@ -39,7 +39,7 @@ func checkText(c *checker, path, text string) bool {
 
 func checkString(c *checker, path, text string, size int) {
 	if checkText(c, path, text) && size > MaxStringBytes {
-		c.add(path, fmt.Sprintf("has %d bytes; Linux takes up to %d in one argument or variable", size, MaxStringBytes), "pass large data in files")
+		c.add(path, fmt.Sprintf("has %d bytes; Linux accepts up to %d in one argument or variable", size, MaxStringBytes), "put large data into files")
 	}
 }
 
@@ -48,10 +48,10 @@ const commandExample = "command: [python3, train.py]"
 // checkCommand checks an argv that may be missing, but not empty.
 func checkCommand(c *checker, path string, argv []string) {
 	if argv != nil && len(argv) == 0 {
-		c.add(path, "is empty", "give the argv, such as "+commandExample+", or leave it out")
+		c.add(path, "is empty", "specify the argv, such as "+commandExample+", or omit it")
 	}
 	if len(argv) > 0 && argv[0] == "" {
-		c.add(path+"[0]", "is empty; it names the program", "give the program, such as "+commandExample)
+		c.add(path+"[0]", "is empty, but it names the program", "specify the program, such as "+commandExample)
 	}
 	checkArgs(c, path, argv)
 }
@@ -76,11 +76,11 @@ func (e Env) check(c *checker, path string) {
 		p := fieldPath(path, name)
 		switch {
 		case name == "":
-			c.add(path, "has a variable without a name", envRemedy)
+			c.add(path, "contains a variable without a name", envRemedy)
 		case strings.Contains(name, "="):
-			c.add(p, "a variable's name cannot hold =", envRemedy)
+			c.add(p, "a variable's name cannot contain =", envRemedy)
 		case strings.HasPrefix(name, reservedEnv) && !IsTrialVariable(name):
-			c.add(p, "names that begin with "+reservedEnv+" are reserved for clusterrun", "choose another name")
+			c.add(p, "names that start with "+reservedEnv+" are reserved for clusterrun", "choose another name")
 		case checkText(c, p, name):
 			v := e[name]
 			if v.IsReference() {
@@ -122,7 +122,7 @@ func checkExecSize(c *checker, s *RunSpec) {
 
 func checkExecBytes(c *checker, path string, size int) {
 	if size > MaxExecBytes {
-		c.add(path, fmt.Sprintf("argv and env together take %d bytes; a program gets up to %d", size, MaxExecBytes), "pass large data in files")
+		c.add(path, fmt.Sprintf("argv and env together have %d bytes; a program accepts up to %d", size, MaxExecBytes), "put large data into files")
 	}
 }
 

@@ -44,7 +44,7 @@ func parseYAML(c *checker, data []byte) *node {
 		c.note(yamlProblem(data, err))
 		return nil
 	default:
-		c.note(Problem{Line: second.Line, Message: "a second document follows", Remedy: "give one document only"})
+		c.note(Problem{Line: second.Line, Message: "a second document follows", Remedy: "write a single document"})
 		return nil
 	}
 	if len(doc.Content) == 0 {
@@ -60,8 +60,8 @@ func (c *checker) nodeOf(tree *yaml.Node) *node {
 	n := r.value(tree, 0)
 	if r.tooMuch {
 		c.note(Problem{
-			Message: "the document is too deep, or its aliases expand to too much, or contain themselves",
-			Remedy:  "write out what the aliases stand for",
+			Message: "the document is nested too deeply, or its aliases expand too far or contain themselves",
+			Remedy:  "replace the aliases by what they stand for",
 		})
 		return nil
 	}
@@ -80,7 +80,7 @@ func yamlProblem(data []byte, err error) Problem {
 	}
 	p.Message = "invalid YAML: " + text
 	if tabIndent().Match(data) {
-		p.Remedy = "indent with spaces; YAML refuses tabs"
+		p.Remedy = "indent with spaces; YAML does not allow tabs"
 	}
 	return p
 }
@@ -159,7 +159,7 @@ func (r *yamlReader) members(y *yaml.Node, depth int) []member {
 		case key.Kind == yaml.ScalarNode && key.ShortTag() != "!!null":
 			members = append(members, member{name: key.Value, line: key.Line, value: r.value(value, depth+1)})
 		default:
-			r.c.note(Problem{Line: key.Line, Message: "a key is a list, an object or empty", Remedy: "write a text as the key"})
+			r.c.note(Problem{Line: key.Line, Message: "a key is a list, an object or empty", Remedy: "use a string as the key"})
 		}
 		if r.tooMuch {
 			return nil

@@ -88,7 +88,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 				continue
 			}
 			if count > n {
-				return nil, fmt.Sprintf("cannot tell which task blocks the others: %d of %d do not wait for others", count, total)
+				return nil, fmt.Sprintf("cannot tell which task blocks the others: %d of %d are not waiting for others", count, total)
 			}
 			if count > 1 {
 				what = strings.Replace(strings.Replace(what, "is not", "are not", 1), "does not", "do not", 1)
@@ -97,7 +97,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 			if missed := ranksOf(unknown); len(missed) > 0 && missed.String() != ranks.String() {
 				sentence += "; " + missed.words() + " could not be read"
 			} else if len(missed) > 0 {
-				sentence = subject(ranks, hostOf) + " could not be read, and all others wait for others"
+				sentence = subject(ranks, hostOf) + " could not be read, and all others are waiting"
 				if one := names(waiting); len(one) == 1 {
 					sentence = subject(ranks, hostOf) + " could not be read, and all others are in " + one[0]
 				}
@@ -134,7 +134,7 @@ func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ran
 		return nil, fmt.Sprintf("cannot tell which task blocks the others: all %d are in %s", total, most.Wait.Name)
 	}
 	if most.Wait.Reason != Collective || 2*most.Count <= ranksOf(waiting).Len() {
-		return nil, "cannot tell which task blocks the others: all wait for others, in different places"
+		return nil, "cannot tell which task blocks the others: all are waiting for others, in different places"
 	}
 	ranks := ranksOf(rest)
 	verb := number(ranks, "waits", "wait")

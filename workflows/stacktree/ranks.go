@@ -106,7 +106,7 @@ func (s *Ranks) UnmarshalText(text []byte) error {
 		from, err1 := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || from < 0 || to < from {
-			return fmt.Errorf("%q is not a range of ranks; write 3 or 0-2", part)
+			return fmt.Errorf("%q is not a range of ranks; write, for example, 3 or 0-2", part)
 		}
 		out = append(out, Range{from, to})
 	}

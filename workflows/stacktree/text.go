@@ -63,7 +63,7 @@ func (f Findings) Write(w io.Writer) error {
 		for _, c := range shown {
 			n -= c.Count
 		}
-		if _, err := fmt.Fprintf(w, "%d of %d are at %d other places\n", n, f.Total, rest); err != nil {
+		if _, err := fmt.Fprintf(w, "%d of %d are in %d other places\n", n, f.Total, rest); err != nil {
 			return err
 		}
 	}

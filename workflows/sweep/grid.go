@@ -83,14 +83,14 @@ func ProductGrid(text string) (Grid, error) {
 func TableGrid(text []byte) (Grid, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if len(text) > MaxTableBytes {
-		return Grid{}, fmt.Errorf("it has more than %d bytes. Put long values into files, and name the files", MaxTableBytes)
+		return Grid{}, fmt.Errorf("it has more than %d bytes. Put long values into files, and name the files instead", MaxTableBytes)
 	}
 	g := Grid{Table: string(text)}
 	if len(text) > packAbove {
 		g = Grid{Packed: pack(text)}
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return g, errors.New("the table is empty. Its first line names the parameters, and each other line is a trial")
+		return g, errors.New("the table is empty. Its first line names the parameters, and each further line is a trial")
 	}
 	return checked(g, len(g.Table)+len(g.Packed))
 }
@@ -98,7 +98,7 @@ func TableGrid(text []byte) (Grid, error) {
 // checked returns g if it can be parsed and stored.
 func checked(g Grid, size int) (Grid, error) {
 	if size > maxGridBytes {
-		return g, fmt.Errorf("it has %d bytes, and at most %d can be stored. Put long values into files, and name the files", size, maxGridBytes)
+		return g, fmt.Errorf("it has %d bytes, but at most %d can be stored. Put long values into files, and name the files instead", size, maxGridBytes)
 	}
 	_, err := g.Parse()
 	return g, err
@@ -118,14 +118,14 @@ const MaxTableBytes = 64 << 20
 func unpack(packed []byte) (string, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return "", fmt.Errorf("the stored table cannot be read: %w", err)
+		return "", fmt.Errorf("cannot read the stored table: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, MaxTableBytes+1))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("the stored table cannot be read: %w", err)
+		return "", fmt.Errorf("cannot read the stored table: %w", err)
 	case len(text) > MaxTableBytes:
-		return "", fmt.Errorf("the table has more than %d bytes. Put long values into files, and name the files", MaxTableBytes)
+		return "", fmt.Errorf("the table has more than %d bytes. Put long values into files, and name the files instead", MaxTableBytes)
 	}
 	return string(text), nil
 }
@@ -162,25 +162,25 @@ func (t *Trials) check() error {
 	for i, name := range t.names {
 		switch {
 		case !isName(name):
-			return fmt.Errorf("parameter %s: a name has letters, digits, _ and -, and begins with a letter or _. Rename it", spec.Quote(shorten.Text(name, 60)))
+			return fmt.Errorf("parameter %s: a name consists of letters, digits, _ and -, and starts with a letter or _. Rename it", spec.Quote(shorten.Text(name, 60)))
 		case slices.Contains(reserved, name):
-			return fmt.Errorf("parameter %s: {%s} has a meaning of its own. Rename the parameter", name, name)
+			return fmt.Errorf("parameter %s: {%s} is reserved. Rename the parameter", name, name)
 		case slices.Contains(t.names[:i], name):
-			return fmt.Errorf("parameter %s: it is there twice. Give all its values at one place", name)
+			return fmt.Errorf("parameter %s: it is given twice. List all its values in one place", name)
 		}
 		v := VariableOf(name)
 		if other := variables[v]; other != "" {
-			return fmt.Errorf("parameters %s and %s: trials would get both as the variable %s. Rename one of them", other, name, v)
+			return fmt.Errorf("parameters %s and %s: both would be the variable %s in trials. Rename one of them", other, name, v)
 		}
 		variables[v] = name
 	}
 	switch {
 	case len(t.names) == 0:
-		return errors.New("it has no parameters. Write them with their values, such as lr=1e-3,3e-4")
+		return errors.New("it does not contain parameters. Write them with their values, such as lr=1e-3,3e-4")
 	case t.count == 0:
-		return errors.New("it has no trials. Below the line of names, each line is a trial")
+		return errors.New("it does not contain trials. Each line after the first is a trial")
 	case t.count > MaxTrials:
-		return fmt.Errorf("it has more than %d trials, the most of a sweep. Divide it into several", MaxTrials)
+		return fmt.Errorf("it has more than %d trials, the maximum. Divide it into several sweeps", MaxTrials)
 	}
 	return nil
 }

@@ -54,17 +54,17 @@ func TestRefusedProducts(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "it is empty",
 		"  ":                  "it is empty",
-		"lr":                  `"lr": it has no values`,
-		"lr 1=2":              `"lr": it has no values`,
+		"lr":                  `"lr": it does not list values`,
+		"lr 1=2":              `"lr": it does not list values`,
 		"lr=":                 "parameter lr: a value is missing",
 		"lr=1,,2":             "parameter lr: a value is missing",
 		"lr=1,":               "parameter lr: a value is missing",
-		"lr='a":               "parameter lr: a quote ' is not closed",
-		"lr=1 lr=2":           "parameter lr: it is there twice",
-		"a-b=1 a_b=2":         "parameters a-b and a_b: trials would get both as the variable CLUSTERRUN_PARAM_A_B",
-		"1x=1":                `parameter "1x": a name has letters`,
-		"=1":                  `parameter "": a name has letters`,
-		"trial=1":             "parameter trial: {trial} has a meaning of its own",
+		"lr='a":               "parameter lr: the quote ' is not closed",
+		"lr=1 lr=2":           "parameter lr: it is given twice",
+		"a-b=1 a_b=2":         "parameters a-b and a_b: both would be the variable CLUSTERRUN_PARAM_A_B",
+		"1x=1":                `parameter "1x": a name consists of letters`,
+		"=1":                  `parameter "": a name consists of letters`,
+		"trial=1":             "parameter trial: {trial} is reserved",
 		"n=0..9..0":           "the step of the range 0..9..0 is not above 0",
 		"n=0..1e3":            "the range 0..1e3 is not of whole numbers",
 		"n=0..99999999999999": "the range 0..99999999999999 is not of whole numbers",
@@ -96,14 +96,14 @@ func TestRefusedTables(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "the table is empty",
 		"\n \n":                "the table is empty",
-		"lr,seed\n":            "it has no trials",
-		"lr,seed\n1,2\n3\n":    "line 3: it has 1 column, and the first line has 2 names",
-		"lr\n1,2\n":            "line 2: it has 2 columns, and the first line has 1 name",
-		"lr,lr\n1,2\n":         "parameter lr: it is there twice",
-		"lr,\n1,2\n":           `parameter "": a name has letters`,
+		"lr,seed\n":            "it does not contain trials",
+		"lr,seed\n1,2\n3\n":    "line 3: it has 1 column, but the first line has 2 names",
+		"lr\n1,2\n":            "line 2: it has 2 columns, but the first line has 1 name",
+		"lr,lr\n1,2\n":         "parameter lr: it is given twice",
+		"lr,\n1,2\n":           `parameter "": a name consists of letters`,
 		"lr\n\"1\n":            `line 2: extraneous or missing " in quoted-field`,
 		"x\n1\n2 \"quoted\"\n": `line 3: bare " in non-quoted-field`,
-		"x\n" + strings.Repeat("1\n", sweep.MaxTrials+1): "line 100002: it is trial 100001, and a sweep has at most 100000",
+		"x\n" + strings.Repeat("1\n", sweep.MaxTrials+1): "line 100002: it is trial 100001, but a sweep has at most 100000",
 	} {
 		_, err := sweep.TableGrid([]byte(text))
 		assert.ErrorContains(t, err, want)
@@ -173,11 +173,11 @@ func TestTrialSpec(t *testing.T) {
 
 func TestRefusedSweeps(t *testing.T) {
 	_, err := newSpec(t, "lr=1", "train", "{learning_rate}").Check("hp")
-	assert.EqualError(t, err, "command: {learning_rate} is no parameter; there are {lr}, {trial} and {sweep}. Write {{learning_rate}} for the text itself")
+	assert.EqualError(t, err, "command: {learning_rate} is not a parameter; there are {lr}, {trial} and {sweep}. Write {{learning_rate}} for the literal braces")
 	s := newSpec(t, "lr=1", "train")
 	s.AtMost = 1001
 	_, err = s.Check("hp")
-	assert.ErrorContains(t, err, "at_most is 1001; give 1 to 1000")
+	assert.ErrorContains(t, err, "at_most is 1001; use 1 to 1000")
 	s = newSpec(t, "dir=/a,b", "train")
 	s.Run.Dir = "{dir}"
 	_, err = s.Check("hp")

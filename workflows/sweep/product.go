@@ -51,7 +51,7 @@ func parseProduct(text string) (*Trials, error) {
 		name, after, ok := strings.Cut(rest, "=")
 		if !ok || strings.ContainsAny(name, space) {
 			word, _, _ := strings.Cut(rest, " ")
-			return nil, fmt.Errorf("%s: it has no values. Write NAME=VALUE,VALUE, and put values with spaces into quotes", spec.Quote(shorten.Text(word, 60)))
+			return nil, fmt.Errorf("%s: it does not list values. Write NAME=VALUE,VALUE, and quote values with spaces", spec.Quote(shorten.Text(word, 60)))
 		}
 		a, left, err := parseAxis(name, after)
 		if err != nil {
@@ -81,7 +81,7 @@ func parseAxis(name, text string) (a axis, rest string, err error) {
 			}
 			end := strings.IndexByte(text[1:], c)
 			if end < 0 {
-				return a, "", fmt.Errorf("parameter %s: a quote %c is not closed. Close it, or put it into quotes of the other kind", name, c)
+				return a, "", fmt.Errorf("parameter %s: the quote %c is not closed. Close it, or enclose it in quotes of the other kind", name, c)
 			}
 			b.WriteString(text[1 : 1+end])
 			text, quoted = text[end+2:], true
@@ -119,7 +119,7 @@ func parseRange(name, text string) (item, error) {
 		}
 		number, err := strconv.Atoi(part)
 		if err != nil || number > maxInteger || number < -maxInteger {
-			return i, fmt.Errorf("parameter %s: the range %s is not of whole numbers below %d. List the values, or put the text into quotes", name, text, maxInteger)
+			return i, fmt.Errorf("parameter %s: the range %s is not of whole numbers below %d. List the values, or quote the string", name, text, maxInteger)
 		}
 		numbers[n] = number
 	}

@@ -29,9 +29,9 @@ type Rules struct {
 func (r Rules) Check() error {
 	switch {
 	case r.AtMost < 1 || r.AtMost > MaxAtOnce:
-		return fmt.Errorf("at_most is %d; give 1 to %d", r.AtMost, MaxAtOnce)
+		return fmt.Errorf("at_most is %d; use 1 to %d", r.AtMost, MaxAtOnce)
 	case r.MaxFailures != nil && *r.MaxFailures < 0:
-		return fmt.Errorf("max_failures is %d; give 0 or more", *r.MaxFailures)
+		return fmt.Errorf("max_failures is %d; use 0 or more", *r.MaxFailures)
 	}
 	return nil
 }

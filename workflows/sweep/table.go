@@ -23,7 +23,7 @@ func parseTable(text string) (*Trials, error) {
 			t.count = len(t.rows)
 			return t, nil
 		case errors.As(err, &mistake):
-			return nil, fmt.Errorf("line %d: %w. Put values with quotes or line ends into quotes, and double the quotes in them", mistake.Line, mistake.Err)
+			return nil, fmt.Errorf("line %d: %w. Quote values that contain quotes or line breaks, and double the quotes in them", mistake.Line, mistake.Err)
 		case err != nil:
 			return nil, err
 		}
@@ -34,10 +34,10 @@ func parseTable(text string) (*Trials, error) {
 				t.names = append(t.names, strings.TrimSpace(name))
 			}
 		case len(row) != len(t.names):
-			return nil, fmt.Errorf("line %d: it has %s, and the first line has %s. Give each trial a value for each parameter",
+			return nil, fmt.Errorf("line %d: it has %s, but the first line has %s. Add a value for each parameter",
 				line, plural.Of(len(row), "column", "columns"), plural.Of(len(t.names), "name", "names"))
 		case len(t.rows) == MaxTrials:
-			return nil, fmt.Errorf("line %d: it is trial %d, and a sweep has at most %d. Divide the table into several", line, MaxTrials+1, MaxTrials)
+			return nil, fmt.Errorf("line %d: it is trial %d, but a sweep has at most %d. Divide the table into several", line, MaxTrials+1, MaxTrials)
 		default:
 			t.rows = append(t.rows, row)
 		}

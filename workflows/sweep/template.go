@@ -67,7 +67,7 @@ func fill(text string, value func(name string) (string, bool)) (string, error) {
 // unknownError reports a {name} that is not a parameter.
 type unknownError struct{ name string }
 
-func (e *unknownError) Error() string { return "{" + e.name + "} is no parameter" }
+func (e *unknownError) Error() string { return "{" + e.name + "} is not a parameter" }
 
 // VariableOf returns the environment variable for a parameter.
 func VariableOf(name string) string {
@@ -159,7 +159,7 @@ func (s *Spec) Trial(t *Trials, sweep string, trial int) (*spec.RunSpec, error) 
 	}}
 	out := f.spec(s.Run)
 	if f.problem != nil {
-		return nil, fmt.Errorf("%s: %w; there are %s. Write %s for the text itself", f.where, f.problem, braced(t.names), f.problem.(*unknownError).bracedName())
+		return nil, fmt.Errorf("%s: %w; there are %s. Write %s for the literal braces", f.where, f.problem, braced(t.names), f.problem.(*unknownError).bracedName())
 	}
 	env := spec.Env{}
 	//workflowcheck:ignore the order of entries makes no difference

@@ -33,7 +33,7 @@ func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	}
 	offset, err := number(r.URL.Query().Get("offset"))
 	if err != nil || offset > info.Size() {
-		http.Error(w, "offset: give a number of bytes of the archive", http.StatusBadRequest)
+		http.Error(w, "offset: specify a number of bytes within the archive", http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
@@ -55,7 +55,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 	digest, query := r.PathValue("digest"), r.URL.Query()
 	of := shipped.Upload{WorkflowID: query.Get("run"), Namespace: query.Get("namespace"), Server: query.Get("server")}
 	if !isDigest(digest) || of.WorkflowID == "" || r.ContentLength < 0 {
-		http.Error(w, "give the digest of the archive, its length, and the run", http.StatusBadRequest)
+		http.Error(w, "specify the archive's digest, its length, and the run", http.StatusBadRequest)
 		return
 	}
 	unlock, err := s.Archives.Lock(r.Context(), digest)
@@ -142,7 +142,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	case errors.As(err, &broken):
 		return err
 	case err == nil && sink.Len() > int64(a.Size):
-		return c.failed(&statusError{http.StatusOK, fmt.Sprintf("it sends more than the %d bytes of the archive", a.Size)})
+		return c.failed(&statusError{http.StatusOK, fmt.Sprintf("it sends more than the archive's %d bytes", a.Size)})
 	case err == nil:
 		return nil
 	}

@@ -30,7 +30,7 @@ type Client struct {
 }
 
 // errCertificate is returned if the answering service is unknown to the run.
-var errCertificate = errors.New("the certificate is unknown to the run; another host worker answers there, or its state directory was recreated")
+var errCertificate = errors.New("the run does not have this certificate; another host worker uses that address, or its state directory was recreated")
 
 const (
 	// answerTakes limits the wait for a connection and for the start of an answer.
@@ -108,7 +108,7 @@ func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) (
 	var b []byte
 	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {
 		if offset+int64(len(piece)) > maxFile {
-			return c.failed(fmt.Errorf("the %s file has more than %d MiB", file, maxFile>>20))
+			return c.failed(fmt.Errorf("the %s file exceeds %d MiB", file, maxFile>>20))
 		}
 		b = append(b, piece...)
 		return nil

@@ -376,7 +376,7 @@ func TestLargeFiles(t *testing.T) {
 	}))
 	assert.True(t, large == got.String(), "%d bytes of %d", got.Len(), len(large))
 	_, err := c.ReadFile(t.Context(), 0, 0, "result")
-	assert.ErrorContains(t, err, "the result file has more than 16 MiB")
+	assert.ErrorContains(t, err, "the result file exceeds 16 MiB")
 	b := must.Get(c.ReadFile(t.Context(), 1, 0, "result"))(t)
 	assert.Len(t, b, maxFile)
 	full := errors.New("full")
@@ -463,7 +463,7 @@ func TestTooManyRequests(t *testing.T) {
 func TestListen(t *testing.T) {
 	h := newHost(t)
 	_, err := Listen(Config{StateDir: t.TempDir(), Listen: h.Address()})
-	assert.ErrorContains(t, err, "--listen "+h.Address()+": another program listens there; give another port")
+	assert.ErrorContains(t, err, "--listen "+h.Address()+": another program already listens there; use another port")
 	_, err = Listen(Config{StateDir: t.TempDir(), Listen: "127.0.0.1:ssh:x"})
 	assert.ErrorContains(t, err, "--listen")
 	for _, c := range []struct{ listen, advertise, want string }{
@@ -564,7 +564,7 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 
 	// This token does not name the files' owner.
 	_, err = h.client(*h.describe(grant{Run: h.run, Dir: h.dir})).ReadFile(t.Context(), 0, 0, "stdout")
-	require.ErrorContains(t, err, "the token does not name the owner of the files")
+	require.ErrorContains(t, err, "the token does not name the files' owner")
 }
 
 // keeping returns a host that keeps archives.
@@ -606,7 +606,7 @@ func TestArchives(t *testing.T) {
 	_, err = stores.StoreArchive(t.Context(), wrong, shipped.Upload{WorkflowID: "iris"}, reader())
 	require.Error(t, err)
 	_, err = stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: ""}, reader())
-	assert.ErrorContains(t, err, "give the digest of the archive, its length, and the run")
+	assert.ErrorContains(t, err, "specify the archive's digest, its length, and the run")
 
 	from := must.Get(stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader()))(t)
 	assert.True(t, store.Has(a.Digest))
@@ -618,7 +618,7 @@ func TestArchives(t *testing.T) {
 	less := a
 	less.Size = 2000 // of the directory that the run claims to ship
 	got.Reset()
-	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of the archive")
+	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the archive's 2000 bytes")
 	assert.Equal(t, 2001, got.Buffer.Len())
 
 	unending, w := io.Pipe()

@@ -48,7 +48,7 @@ func openIdentity(stateDir string) (*identity, error) {
 	}
 	certificate, err := tls.X509KeyPair(b, b)
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w); remove it, and a new one is created, but then other hosts cannot read the output of earlier runs", path, err)
+		return nil, fmt.Errorf("%s is damaged (%w); remove it and a new one is created, but other hosts can then no longer read the output of earlier runs", path, err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 	if err != nil {

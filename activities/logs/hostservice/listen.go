@@ -77,7 +77,7 @@ type portTaken struct {
 }
 
 func (e portTaken) Error() string {
-	return fmt.Sprintf("--listen %s: another program listens there; give another port, or none for a free one", e.address)
+	return fmt.Sprintf("--listen %s: another program already listens there; use another port, or none for a free one", e.address)
 }
 
 func (e portTaken) Unwrap() error { return e.error }
@@ -97,7 +97,7 @@ func advertised(l net.Listener, wished, peer string) (string, error) {
 	}
 	ip, err := RouteTo(peer)
 	if err != nil {
-		return "", fmt.Errorf("find the address of this host (or give one with --advertise): %w", err)
+		return "", fmt.Errorf("find this host's address (or specify one with --advertise): %w", err)
 	}
 	return net.JoinHostPort(ip.String(), port), nil
 }

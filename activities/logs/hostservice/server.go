@@ -149,7 +149,7 @@ func (s *Server) authorized(through door, allows func(grant, *http.Request) bool
 			defer func() { <-through }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests are being answered", http.StatusServiceUnavailable)
+			http.Error(w, "too many requests are being served", http.StatusServiceUnavailable)
 			return
 		}
 		next(w, r, g)

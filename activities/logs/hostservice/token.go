@@ -50,7 +50,7 @@ func (g grant) user() (*hostuser.User, error) {
 	case os.Geteuid() != 0:
 		return nil, nil
 	case g.User == nil:
-		return nil, errors.New("the token does not name the owner of the files, and they are never read as root")
+		return nil, errors.New("the token does not name the files' owner, and files are never read as root")
 	case g.User.UID == 0:
 		return nil, nil
 	}

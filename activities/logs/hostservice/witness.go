@@ -46,7 +46,7 @@ func ofWitness(g grant, r *http.Request) bool {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, g grant) {
 	var q Question
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion)).Decode(&q); err != nil {
-		http.Error(w, "the question cannot be read: "+err.Error(), http.StatusBadRequest)
+		http.Error(w, "cannot read the question: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	answer := lease.Denied

@@ -43,7 +43,7 @@ func (l *Logs) Close() {
 }
 
 // ErrBusy is returned if another process is removing logs from the same directory.
-var ErrBusy = errors.New("another process is removing logs there; try again when it has finished")
+var ErrBusy = errors.New("another process is removing logs; try again when it has finished")
 
 // Lock prevents other processes from removing anything until Close.
 func (l *Logs) Lock() error {

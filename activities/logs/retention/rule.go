@@ -40,7 +40,7 @@ type Reason string
 // The reasons, in order of precedence.
 const (
 	Lives     Reason = "lives"
-	Unsettled Reason = "may still be running; nothing proves that it has ended"
+	Unsettled Reason = "may still be running; there is no proof that it has ended"
 	Wanted    Reason = "is not old enough"
 )
 

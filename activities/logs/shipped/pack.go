@@ -140,7 +140,7 @@ func newEntry(root *os.Root, name string, d fs.DirEntry) (e entry, err error) {
 		}
 		return e, checkLink(root, name, e.target)
 	}
-	return e, fmt.Errorf("%s is neither a file nor a directory nor a symbolic link; exclude it", name)
+	return e, fmt.Errorf("%s is not a file, a directory or a symbolic link; exclude it", name)
 }
 
 // checkLink returns an error for a symbolic link that leaves the directory. The target need
@@ -154,7 +154,7 @@ func checkLink(root *os.Root, name, target string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the symbolic link %s -> %s leaves the directory, and its target is not on the hosts; exclude it, or copy the target", name, target)
+	return fmt.Errorf("the symbolic link %s -> %s points outside the directory, and its target is not on the hosts; exclude it, or copy the target", name, target)
 }
 
 func (l *Listing) add(e entry) {
@@ -189,7 +189,7 @@ func (l *Listing) tooLarge(limit int64) error {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
 	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + units.Bytes(sizes[name]) })
-	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
+	return fmt.Errorf("%s has %s in %s, but at most %s can be shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
 		l.Dir, units.Bytes(l.Size), plural.Of(l.Files, "file", "files"), units.Bytes(limit), strings.Join(largest, ", "))
 }
 
@@ -267,7 +267,7 @@ func (e entry) write(archive *tar.Writer, root *os.Root) error {
 	defer f.Close()
 	_, err = io.CopyN(archive, f, h.Size)
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s became shorter while it was packed; try again", e.name)
+		return fmt.Errorf("%s became shorter while it was being packed; try again", e.name)
 	}
 	return err
 }

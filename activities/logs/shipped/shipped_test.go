@@ -210,11 +210,11 @@ func TestPatterns(t *testing.T) {
 
 func TestWhatCannotBePacked(t *testing.T) {
 	for link, why := range map[string]string{
-		"etc -> /etc/passwd":           "the symbolic link etc -> /etc/passwd leaves the directory",
-		"up -> ../x":                   "the symbolic link up -> ../x leaves the directory",
-		"a/b -> ../../x":               "the symbolic link a/b -> ../../x leaves the directory",
-		"loop -> loop":                 "the symbolic link loop -> loop leaves the directory",
-		"a/way -> ../a/round/../..":    "the symbolic link a/way -> ../a/round/../.. leaves the directory",
+		"etc -> /etc/passwd":           "the symbolic link etc -> /etc/passwd points outside the directory",
+		"up -> ../x":                   "the symbolic link up -> ../x points outside the directory",
+		"a/b -> ../../x":               "the symbolic link a/b -> ../../x points outside the directory",
+		"loop -> loop":                 "the symbolic link loop -> loop points outside the directory",
+		"a/way -> ../a/round/../..":    "the symbolic link a/way -> ../a/round/../.. points outside the directory",
 		"a/self -> /proc/self/cwd/a/b": "the symbolic link a/self",
 	} {
 		dir := tree(t, map[string]string{link: "", "a/round -> ..": ""})
@@ -225,7 +225,7 @@ func TestWhatCannotBePacked(t *testing.T) {
 	dir := tree(t, map[string]string{"x": ""})
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	_, err := Pack(t.Context(), dir, t.TempDir(), Options{})
-	assert.ErrorContains(t, err, "pipe is neither a file nor a directory nor a symbolic link; exclude it")
+	assert.ErrorContains(t, err, "pipe is not a file, a directory or a symbolic link; exclude it")
 	_, err = Pack(t.Context(), dir, t.TempDir(), Options{Exclude: []string{"pipe"}})
 	assert.NoError(t, err)
 
@@ -247,7 +247,7 @@ func TestTooLarge(t *testing.T) {
 		"big.bin": strings.Repeat("x", 3<<20), "data/one": strings.Repeat("x", 1<<20), "data/two": strings.Repeat("x", 1<<20), "train.py": "",
 	})
 	_, err := Pack(t.Context(), dir, t.TempDir(), Options{Limit: 4 << 20})
-	assert.ErrorContains(t, err, dir+" has 5.0 MiB in 4 files, and at most 4.0 MiB are shipped; exclude what the hosts do not need, or raise the limit; "+
+	assert.ErrorContains(t, err, dir+" has 5.0 MiB in 4 files, but at most 4.0 MiB can be shipped; exclude what the hosts do not need, or raise the limit; "+
 		"the largest: big.bin 3.0 MiB, data/ 2.0 MiB, data/one 1.0 MiB, data/two 1.0 MiB, train.py 512 bytes")
 	_, err = Pack(t.Context(), dir, t.TempDir(), Options{Limit: 4 << 20, Exclude: []string{"/data"}})
 	assert.NoError(t, err)
@@ -385,7 +385,7 @@ func TestWrongDigest(t *testing.T) {
 	wrong[600]++
 	var mismatch *DigestError
 	require.ErrorAs(t, s.Put(a, bytes.NewReader(wrong)), &mismatch)
-	require.ErrorContains(t, s.Put(a, bytes.NewReader(append(wrong, 0))), "the archive is larger than its")
+	require.ErrorContains(t, s.Put(a, bytes.NewReader(append(wrong, 0))), "the archive exceeds its")
 	require.ErrorAs(t, s.Put(a, bytes.NewReader(b[:1000])), &mismatch, "cut off")
 	assert.False(t, s.Has(a.Digest))
 	assert.Equal(t, []string{"shipped/", "shipped/archives/", "shipped/new/"}, names(t, state), "nothing is left")

@@ -148,7 +148,7 @@ func (in *Incoming) Len() int64 { return in.n }
 // Write implements [io.Writer].
 func (in *Incoming) Write(b []byte) (int, error) {
 	if in.n+int64(len(b)) > int64(in.want.Size) {
-		return 0, fmt.Errorf("the archive is larger than its %d bytes", in.want.Size)
+		return 0, fmt.Errorf("the archive exceeds its %d bytes", in.want.Size)
 	}
 	n, err := in.file.Write(b)
 	in.n += int64(n)
@@ -160,7 +160,7 @@ func (in *Incoming) Write(b []byte) (int, error) {
 type DigestError struct{ Want, Got string }
 
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("the archive has the digest %s, and the run ships %s", e.Got, e.Want)
+	return fmt.Sprintf("the archive has the digest %s, but the run ships %s", e.Got, e.Want)
 }
 
 // Commit moves the archive into the store if it is the expected one.

@@ -35,7 +35,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			return fmt.Errorf("the archive is damaged: %w", err)
 		}
 		if size -= h.Size; size < 0 {
-			return fmt.Errorf("the archive has %q, which is larger than the archive", h.Name) // a sparse file
+			return fmt.Errorf("the archive contains %q, which is larger than the archive", h.Name) // a sparse file
 		}
 		if err := unpackEntry(root, h, archive); err != nil {
 			if of, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(of.Path) {
@@ -60,7 +60,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 func unpackEntry(root *os.Root, h *tar.Header, content io.Reader) error {
 	name := strings.TrimSuffix(h.Name, "/")
 	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
-		return fmt.Errorf("the archive has %q, which is not a valid name", h.Name)
+		return fmt.Errorf("the archive contains %q, which is not a valid name", h.Name)
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -69,7 +69,7 @@ func unpackEntry(root *os.Root, h *tar.Header, content io.Reader) error {
 		return root.Symlink(h.Linkname, name)
 	case tar.TypeReg:
 	default:
-		return fmt.Errorf("the archive has %q, which is neither a file nor a directory nor a symbolic link", h.Name)
+		return fmt.Errorf("the archive contains %q, which is not a file, a directory or a symbolic link", h.Name)
 	}
 	mode := fs.FileMode(0o644)
 	if h.Mode&0o111 != 0 {

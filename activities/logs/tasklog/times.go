@@ -194,7 +194,7 @@ func lastRecord(dir string) (last record) {
 func parseRecord(line []byte) (r record, err error) {
 	fields := bytes.Fields(line)
 	if len(fields) != 3 || line[len(line)-1] != '\n' {
-		return r, errors.New("no whole record")
+		return r, errors.New("no complete record")
 	}
 	numbers := []*int64{&r.at, &r.sizes[0], &r.sizes[1]}
 	for i, f := range fields {

@@ -122,7 +122,7 @@ func ReadUsage(processDir string) []series.Point {
 // ParseUsage returns the points of a [UsageFile]. It fails for a file that is too large.
 func ParseUsage(b []byte) ([]series.Point, error) {
 	if len(b) > maxUsage {
-		return nil, errors.New("the file of the usage is too large")
+		return nil, errors.New("the usage file is too large")
 	}
 	return series.Parse(b), nil
 }

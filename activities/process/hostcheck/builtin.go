@@ -19,13 +19,13 @@ func disk(dirs []string, least string) error {
 		space, err := diskspace.Of(dir)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the disk of %s: %w", dir, err)
+			return fmt.Errorf("the disk with %s: %w", dir, err)
 		case space.ReadOnly:
-			return fmt.Errorf("the disk of %s is mounted read-only", dir)
+			return fmt.Errorf("the disk with %s is mounted read-only", dir)
 		case space.All > 0 && space.Free < uint64(wanted):
-			return fmt.Errorf("the disk of %s has %d MiB left, less than %s", dir, space.Free>>20, least)
+			return fmt.Errorf("the disk with %s has %d MiB left, less than %s", dir, space.Free>>20, least)
 		case space.NoFiles:
-			return fmt.Errorf("the disk of %s has no room for another file", dir)
+			return fmt.Errorf("the disk with %s has no space for another file", dir)
 		}
 	}
 	return nil

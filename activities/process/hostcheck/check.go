@@ -36,8 +36,8 @@ type Kind struct {
 
 // Known are the built-in checks.
 var Known = []Kind{
-	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
-	{"shm", "free space of /dev/shm, which ranks and data loaders share", "SIZE", "16MiB", isSize},
+	{"disk", "free space in the state and log directories", "SIZE", "64MiB", isSize},
+	{"shm", "free space in /dev/shm, which ranks and data loaders share", "SIZE", "16MiB", isSize},
 	{"clock", "difference from the server's clock", "TIME", "10s", isTime},
 }
 
@@ -48,7 +48,7 @@ func isSize(limit string) error {
 
 func isTime(limit string) error {
 	if d, err := time.ParseDuration(limit); err != nil || d <= 0 {
-		return fmt.Errorf("give a time such as 500ms")
+		return fmt.Errorf("use a time such as 500ms")
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func Parse(text string) (Check, error) {
 		i := slices.IndexFunc(Known, func(k Kind) bool { return k.Name == name })
 		switch {
 		case i < 0:
-			return Check{}, fmt.Errorf("%s is not one of %s; give NAME=COMMAND for a check of yours", spec.Quote(name), known)
+			return Check{}, fmt.Errorf("%s is not one of %s; use NAME=COMMAND for your own check", spec.Quote(name), known)
 		case limited:
 			if err := Known[i].accepts(limit); err != nil {
 				return Check{}, fmt.Errorf("the limit of %s: %w", name, err)
@@ -78,13 +78,13 @@ func Parse(text string) (Check, error) {
 	}
 	switch {
 	case !nameOfCheck.MatchString(name):
-		return Check{}, fmt.Errorf("%s is not a name of at most 32 letters, digits, -, _ and dots; give NAME=COMMAND", spec.Quote(name))
+		return Check{}, fmt.Errorf("%s is not a name of at most 32 letters, digits, -, _ and dots; use NAME=COMMAND", spec.Quote(name))
 	case name == None || slices.Contains(names(), name):
-		return Check{}, fmt.Errorf("%s has a meaning already; give the check another name", name)
+		return Check{}, fmt.Errorf("%s is reserved; choose another name for the check", name)
 	case strings.TrimSpace(command) == "":
-		return Check{}, fmt.Errorf("%s has no command; give %s=COMMAND", name, name)
+		return Check{}, fmt.Errorf("%s has no command; use %s=COMMAND", name, name)
 	case len(command) > maxCommand || strings.ContainsRune(command, 0):
-		return Check{}, fmt.Errorf("the command of %s is longer than %d bytes, or has a null byte; write a script and give its path", name, maxCommand)
+		return Check{}, fmt.Errorf("the command of %s is longer than %d bytes or contains a null byte; write a script and use its path", name, maxCommand)
 	}
 	return Check{Name: name, Command: command}, nil
 }
@@ -110,11 +110,11 @@ func ParseAll(texts []string) ([]Check, error) {
 		case slices.Contains(defaults(), checks[at]):
 			checks[at] = c
 		default:
-			return nil, fmt.Errorf("%s is given twice; leave one out", c.Name)
+			return nil, fmt.Errorf("%s is given twice; remove one", c.Name)
 		}
 	}
 	if len(checks) > maxChecks {
-		return nil, fmt.Errorf("%d checks are more than %d; combine some in a script", len(checks), maxChecks)
+		return nil, fmt.Errorf("there are %d checks, but at most %d are allowed; combine some in a script", len(checks), maxChecks)
 	}
 	return checks, nil
 }

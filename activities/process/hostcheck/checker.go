@@ -110,7 +110,7 @@ func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	for _, w := range k.watched {
 		switch {
 		case w.last.At.IsZero():
-			list = append(list, fleet.FailedCheck{Check: w.Name, Reason: "it has not ended yet"})
+			list = append(list, fleet.FailedCheck{Check: w.Name, Reason: "it has not finished yet"})
 		case w.last.Failed != "":
 			list = append(list, fleet.FailedCheck{Check: w.Name, Reason: w.last.Failed, Since: w.since})
 		}
@@ -190,7 +190,7 @@ func (k *Checker) Admit(ctx context.Context) error {
 		select {
 		case <-pending[name]:
 		case <-ctx.Done():
-			return fmt.Errorf("its check %s has not ended within %s", name, admitTakes)
+			return fmt.Errorf("its check %s did not finish within %s", name, admitTakes)
 		}
 	}
 	if failing := k.Failing(); len(failing) > 0 {
@@ -241,7 +241,7 @@ func (k *Checker) await(w *watched, known chan struct{}) {
 		k.note(w, began, err, false)
 		close(known)
 	case <-time.After(k.Timeout + stuckAfter):
-		k.note(w, began, fmt.Errorf("it did not end within %s, and cannot be ended: the kernel waits for a device or a disk", k.Timeout), true)
+		k.note(w, began, fmt.Errorf("it did not finish within %s and cannot be killed: the kernel is waiting for a device or a disk", k.Timeout), true)
 		close(known)
 		err := <-ended
 		k.note(w, began, err, false)
@@ -250,7 +250,7 @@ func (k *Checker) await(w *watched, known chan struct{}) {
 
 // errSlow returns the error of a check that timed out, with the end of its output.
 func errSlow(timeout time.Duration, err error) error {
-	text := fmt.Sprintf("it did not end within %s", timeout)
+	text := fmt.Sprintf("it did not finish within %s", timeout)
 	if failed, ok := errors.AsType[*outputError](err); ok && failed.said != "" {
 		text += ": " + failed.said
 	}
@@ -287,9 +287,9 @@ func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 	}
 	switch {
 	case r.Failed != "":
-		k.Log.Warn("a check of this host has failed; it takes no new tasks until the check succeeds", zap.String("check", w.Name), zap.String("why", r.Failed))
+		k.Log.Warn("a check on this host has failed; the host takes no new tasks until the check succeeds", zap.String("check", w.Name), zap.String("why", r.Failed))
 	case !before.At.IsZero():
-		k.Log.Info("a check of this host succeeds again", zap.String("check", w.Name))
+		k.Log.Info("a check on this host succeeds again", zap.String("check", w.Name))
 	}
 	post(k.changed)
 }

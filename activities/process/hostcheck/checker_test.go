@@ -73,7 +73,7 @@ func TestHang(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "hangs")
 	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\nsleep 600 & wait"), 0o700))
 	got := resultOf(t, 300*time.Millisecond, "trap '' TERM HUP; echo waiting; setsid "+name+" & "+name)
-	assert.Equal(t, "it did not end within 300ms: waiting", got.Failed)
+	assert.Equal(t, "it did not finish within 300ms: waiting", got.Failed)
 	assert.Empty(t, running(t, name))
 }
 
@@ -114,7 +114,7 @@ func running(t *testing.T, text string) (found []int) {
 func TestLifted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "there")
 	k := checkerOf(t, time.Minute, Check{Name: "own", Command: "test -e " + file})
-	assert.Equal(t, []fleet.FailedCheck{{Check: "own", Reason: "it has not ended yet"}}, k.Failing())
+	assert.Equal(t, []fleet.FailedCheck{{Check: "own", Reason: "it has not finished yet"}}, k.Failing())
 	go k.Run(t.Context(), func() bool { return true })
 	<-k.Changed()
 	failing := k.Failing()
@@ -177,9 +177,9 @@ func TestStuck(t *testing.T) {
 	known := k.begin(k.watched[0])
 	<-known
 	require.Len(t, k.Failing(), 1)
-	assert.Contains(t, k.Failing()[0].Reason, "cannot be ended")
+	assert.Contains(t, k.Failing()[0].Reason, "cannot be killed")
 	<-k.begin(k.watched[0])
-	assert.Contains(t, k.Failing()[0].Reason, "cannot be ended")
+	assert.Contains(t, k.Failing()[0].Reason, "cannot be killed")
 	close(release)
 	assert.Eventually(t, func() bool {
 		k.mu.Lock()
@@ -198,8 +198,8 @@ func TestParse(t *testing.T) {
 		assert.Equal(t, want, got, given)
 	}
 	for given, why := range map[string]string{
-		"": "is not one of disk, shm, clock", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "give a time",
-		"disk=true": "has a meaning already", "none=true": "has a meaning already", "a b=true": "is not a name",
+		"": "is not one of disk, shm, clock", "nfs": `"nfs" is not one of`, "disk:": "the limit of disk", "disk:many": "the limit of disk", "clock:-1s": "use a time",
+		"disk=true": "is reserved", "none=true": "is reserved", "a b=true": "is not a name",
 		"=true": "is not a name", "x=": "x has no command", "x= \t": "x has no command", "x=\x00": "null byte", "x=" + strings.Repeat("y", maxCommand+1): "longer than 4096",
 		strings.Repeat("n", 33) + "=true": "is not a name", "n\x1b[31m=true": "is not a name",
 	} {
@@ -222,7 +222,7 @@ func TestParseAll(t *testing.T) {
 		{[]string{"none", "a=true"}, []Check{{Name: "a", Command: "true"}}, ""},
 		{[]string{"a=true", "a=false"}, nil, "a is given twice"},
 		{[]string{"disk:1GiB", "disk:2GiB"}, nil, "disk is given twice"},
-		{strings.Fields("x=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1"), nil, "18 checks are more than 16"},
+		{strings.Fields("x=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1 n=1 o=1 p=1"), nil, "there are 18 checks, but at most 16 are allowed"},
 	} {
 		got, err := ParseAll(c.given)
 		if c.err != "" {

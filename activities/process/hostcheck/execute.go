@@ -31,7 +31,7 @@ func (k *Checker) execute(ctx context.Context, c Check) error {
 	case "clock":
 		return clock(ctx, k.Around.Clock, c.limit())
 	}
-	return fmt.Errorf("this version has no check of that name; upgrade the host worker")
+	return fmt.Errorf("this version does not have a check with that name; upgrade the host worker")
 }
 
 // outputError is a command's error, with the end of its output on one line.

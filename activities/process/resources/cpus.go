@@ -29,7 +29,7 @@ const mostCPUs = 8192
 func allowedCPUs(pid int) ([]int, error) {
 	set := unix.NewCPUSet(mostCPUs)
 	if err := unix.SchedGetaffinityDynamic(pid, set); err != nil {
-		return nil, fmt.Errorf("find out which CPUs may be used: %w", err)
+		return nil, fmt.Errorf("find the usable CPUs: %w", err)
 	}
 	var list []int
 	for n := range mostCPUs {

@@ -39,7 +39,7 @@ func memInfo(root, field string) (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("the kernel does not say %s", field)
+	return 0, fmt.Errorf("the kernel does not report %s", field)
 }
 
 // memoryLimits returns the limit files of this process's cgroups, including their ancestors.

@@ -69,8 +69,8 @@ func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task
 	if wanted > has {
 		return nil, []spec.Problem{{
 			Path:    "gpus_per_task",
-			Message: fmt.Sprintf("%s on host %s need %s, and it has %d for them", plural.Of(len(tasks), "task", "tasks"), host, plural.Of(wanted, "GPU", "GPUs"), has),
-			Remedy:  "have fewer tasks, or fewer GPUs for each",
+			Message: fmt.Sprintf("%s on host %s need %s, but it has %d for them", plural.Of(len(tasks), "task", "tasks"), host, plural.Of(wanted, "GPU", "GPUs"), has),
+			Remedy:  "use fewer tasks, or fewer GPUs for each",
 		}}
 	}
 	for _, t := range added {
@@ -169,7 +169,7 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	if len(devices) < m {
 		return nil, &spec.Problem{
 			Message: fmt.Sprintf("%d tasks on host %[4]s share %[2]s (%[3]s), but each needs one", m, plural.Of(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
-			Remedy:  "give some types devices: [], or have fewer tasks",
+			Remedy:  "set devices: [] for some types, or use fewer tasks",
 		}
 	}
 	for i, d := range devices {
@@ -185,22 +185,22 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 		switch {
 		case g.LimitedBy == "" && g.Count == 0 && isNumber: // names cannot be checked
 			return &spec.Problem{
-				Message: fmt.Sprintf("host %[2]s has no GPUs, so no device %[1]s", d, host),
-				Remedy:  "leave it out, or set " + cudaVisible + " for clusterrun if the host has GPUs",
+				Message: fmt.Sprintf("host %[2]s has no GPUs, so device %[1]s does not exist", d, host),
+				Remedy:  "omit it, or set " + cudaVisible + " for clusterrun if the host has GPUs",
 			}
 		case g.LimitedBy != "" && len(g.Visible) == 0:
 			return &spec.Problem{
-				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker was started with a %s that shows it none", d, host, g.LimitedBy),
-				Remedy:  "start it without that variable, or with these devices in it",
+				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker was started with a %s that hides all devices", d, host, g.LimitedBy),
+				Remedy:  "start it without that variable, or list these devices in it",
 			}
 		case g.LimitedBy != "" && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
-				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker's %s has %s", d, host, g.LimitedBy, strings.Join(g.Visible, ",")),
+				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker's %s lists %s", d, host, g.LimitedBy, strings.Join(g.Visible, ",")),
 				Remedy:  "list some of them, or write auto for all",
 			}
 		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
-				Message: fmt.Sprintf("no device %s on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
+				Message: fmt.Sprintf("device %s does not exist on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
 				Remedy:  "list existing ones, or write auto for all",
 			}
 		}

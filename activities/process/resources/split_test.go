@@ -101,13 +101,13 @@ func TestWhatCannotBeShared(t *testing.T) {
 		devices spec.Resources
 		want    string
 	}{
-		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks on host a share 4 devices (auto), but each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks on host a share 1 device (3), but each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: host a has no GPUs, so no device 0; leave it out, or set CUDA_VISIBLE_DEVICES for clusterrun if the host has GPUs"},
-		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks on host a share 2 devices (0-1), but each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: no device 7 on host a, which has 4 devices, numbered from 0; list existing ones, or write auto for all"},
-		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of them, or write auto for all"},
-		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that shows it none; start it without that variable, or with these devices in it"},
+		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks on host a share 4 devices (auto), but each needs one; set devices: [] for some types, or use fewer tasks"},
+		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks on host a share 1 device (3), but each needs one; set devices: [] for some types, or use fewer tasks"},
+		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: host a has no GPUs, so device 0 does not exist; omit it, or set CUDA_VISIBLE_DEVICES for clusterrun if the host has GPUs"},
+		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks on host a share 2 devices (0-1), but each needs one; set devices: [] for some types, or use fewer tasks"},
+		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: device 7 does not exist on host a, which has 4 devices, numbered from 0; list existing ones, or write auto for all"},
+		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES lists 5,3; list some of them, or write auto for all"},
+		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that hides all devices; start it without that variable, or list these devices in it"},
 	} {
 		s, tasks := tasksOf(t, c.tasks)
 		s.Devices = c.devices
@@ -128,7 +128,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		texts = append(texts, p.Path+": "+p.Message)
 	}
 	assert.Equal(t, []string{
-		"devices: no device 9 on host a, which has 1 device, numbered from 0",
+		"devices: device 9 does not exist on host a, which has 1 device, numbered from 0",
 		"tasks[1].devices: 2 tasks on host a share 1 device (0), but each needs one",
 		"cpus: CPU 9 cannot be used on host a: the host worker may run on 0-3",
 	}, texts)
@@ -185,7 +185,7 @@ func TestGPUsOfTheirOwn(t *testing.T) {
 
 	_, problems := Inventory{GPUs: gpus(5)}.Split(s, "a", tasks, nil)
 	require.Len(t, problems, 1)
-	assert.Equal(t, "gpus_per_task: 4 tasks on host a need 5 GPUs, and it has 4 for them; have fewer tasks, or fewer GPUs for each", problems[0].String())
+	assert.Equal(t, "gpus_per_task: 4 tasks on host a need 5 GPUs, but it has 4 for them; use fewer tasks, or fewer GPUs for each", problems[0].String())
 
 	added := spec.Task{Type: "worker", Index: 5}
 	shares, problems := Inventory{GPUs: gpus(6)}.Split(s, "a", tasks, []spec.Task{added})

@@ -105,7 +105,7 @@ func (g *gpuUse) ask(s *Sampler, ask askGPUs) {
 	g.done = nil
 	g.pause = sampleShare * took
 	if err != nil {
-		s.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))
+		s.Log.Debug("GPU usage is currently unknown", zap.Error(err))
 		return
 	}
 	g.processes, g.answered = processes, time.Now()

@@ -69,7 +69,7 @@ func (s *Sampler) look(ctx context.Context) {
 	s.looking = false
 	s.pause = sampleShare * time.Since(asked)
 	if err != nil {
-		s.Log.Debug("the use of processes is unknown at the moment", zap.Error(err))
+		s.Log.Debug("process usage is currently unknown", zap.Error(err))
 		return
 	}
 	s.seen = asked

@@ -77,7 +77,7 @@ func (a *pendingAnswer) signal() error {
 	p := a.process
 	info, err := a.file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return errors.New("not asked: the file for its answer is gone")
+		return errors.New("not asked: the file for its answer has been deleted")
 	}
 	a.from, a.size = info.Size(), info.Size()
 	fd, err := unix.PidfdOpen(p.pid, 0)
@@ -108,7 +108,7 @@ func (a *pendingAnswer) signal() error {
 	return nil
 }
 
-var errEnded = errors.New("not asked: it has ended")
+var errEnded = errors.New("not asked: it has exited")
 
 // await returns when all have answered or exited, or on timeout.
 func await(ctx context.Context, open []*pendingAnswer) {
@@ -165,14 +165,14 @@ func (a *pendingAnswer) collect() {
 	case len(text) > 0:
 		a.answer = strings.ToValidUTF8(string(text), "?")
 	case err != nil:
-		a.silence = "its answer cannot be read: " + err.Error()
+		a.silence = "cannot read its answer: " + err.Error()
 	case a.done:
-		a.silence = "it ended without an answer"
+		a.silence = "it exited without answering"
 	default:
 		a.silence = "it did not answer within " + answerBound.String()
 	}
 	if a.silence == "" && isInMemory(a.answers) && len(parsePython(a.answer)) == 0 {
-		a.silence = "the main thread is not in it: Python writes the 100 newest threads"
+		a.silence = "the main thread is not shown: Python reports the 100 newest threads"
 	}
 }
 

@@ -39,7 +39,7 @@ type Result struct {
 }
 
 // ErrGone is returned if a task's process is not alive.
-var ErrGone = errors.New("its process has ended")
+var ErrGone = errors.New("its process has exited")
 
 var (
 	errLate = errors.New("not done, for lack of time")
@@ -144,7 +144,7 @@ func (r *report) read(ctx context.Context, all table, pids []int, slots chan str
 		}
 		if ctx.Err() != nil {
 			r.unshown += len(pids) - i
-			r.gaps = append(r.gaps, "the time was too short to read all processes")
+			r.gaps = append(r.gaps, "there was not enough time to read all processes")
 			break
 		}
 		n++

@@ -117,7 +117,7 @@ func TestNoAnswer(t *testing.T) {
 
 func TestOneThatEndsWhenItIsAsked(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'exit 3' 60; echo ready; while :; do sleep 0.01; done`)
-	assert.Contains(t, p.capture(), "by its own account: it ended without an answer")
+	assert.Contains(t, p.capture(), "by its own account: it exited without answering")
 }
 
 func TestProcessesThatEndMeanwhile(t *testing.T) {
@@ -242,7 +242,7 @@ func TestAReaderThatHangs(t *testing.T) {
 	}
 	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`).sleeps()
 	text := p.capture()
-	assert.Contains(t, text, "not read: too many reads of other processes hang")
+	assert.Contains(t, text, "not read: too many reads of other processes are hanging")
 	assert.Contains(t, text, "[sleep]", "what was known before is there")
 	close(hang)
 	for _, done := range all {

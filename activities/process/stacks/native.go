@@ -53,7 +53,7 @@ func (r *report) unwind(ctx context.Context) {
 	for i, p := range todo {
 		switch {
 		case i >= maxNative:
-			p.unnative = fmt.Sprintf("not read: only %d processes of a task are", maxNative)
+			p.unnative = fmt.Sprintf("not read: only %d processes of a task are read", maxNative)
 		case p.State == 'D':
 			p.unnative = "not read: it is in uninterruptible sleep"
 		case stopped(p.Stat):
@@ -75,7 +75,7 @@ func (r *report) unwind(ctx context.Context) {
 func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	tool, err := exec.LookPath("eu-stack")
 	if err != nil {
-		p.unnative = "not known: the package elfutils, which has eu-stack, is not installed on this host"
+		p.unnative = "unknown: the package elfutils, with eu-stack, is not installed on this host"
 		return
 	}
 	args := []string{"-s", "-m", "-n", "128", "-p", strconv.Itoa(p.pid)}
@@ -105,7 +105,7 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 		return
 	}
 	p.native = ""
-	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
+	p.unnative = "unknown: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
 }
 
 // resume continues a process left stopped by a killed tracer.
@@ -128,11 +128,11 @@ func reasonOfTracer(text string, err error, scope string) string {
 	if strings.Contains(text, "Operation not permitted") {
 		switch scope {
 		case "1", "2":
-			return "kernel.yama.ptrace_scope is " + scope + " here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"
+			return "kernel.yama.ptrace_scope is " + scope + " on this host, so the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 removes that requirement"
 		case "3":
-			return "kernel.yama.ptrace_scope is 3 here, which forbids tracing processes; only a restart of the host changes it"
+			return "kernel.yama.ptrace_scope is 3 on this host, which forbids tracing processes; only a reboot changes it"
 		}
-		return "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"
+		return "the host worker may not trace it; it must run as the same user, or as root with the capability SYS_PTRACE"
 	}
 	if text == "" {
 		text = errors.Join(err, errors.New("no frames")).Error()

@@ -158,11 +158,11 @@ func TestWhyAProcessCannotBeTraced(t *testing.T) {
 	failed := errors.New("exit status 1")
 	denied := "eu-stack: dwfl_linux_proc_attach pid 1: Operation not permitted"
 	for _, c := range []struct{ scope, text, want string }{
-		{"", denied, "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"},
-		{"0", denied, "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"},
-		{"1", denied, "kernel.yama.ptrace_scope is 1 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
-		{"2", denied, "kernel.yama.ptrace_scope is 2 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
-		{"3", denied, "kernel.yama.ptrace_scope is 3 here, which forbids tracing processes; only a restart of the host changes it"},
+		{"", denied, "the host worker may not trace it; it must run as the same user, or as root with the capability SYS_PTRACE"},
+		{"0", denied, "the host worker may not trace it; it must run as the same user, or as root with the capability SYS_PTRACE"},
+		{"1", denied, "kernel.yama.ptrace_scope is 1 on this host, so the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 removes that requirement"},
+		{"2", denied, "kernel.yama.ptrace_scope is 2 on this host, so the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 removes that requirement"},
+		{"3", denied, "kernel.yama.ptrace_scope is 3 on this host, which forbids tracing processes; only a reboot changes it"},
 		{"1", "eu-stack: no such process", "eu-stack: eu-stack: no such process"},
 		{"", "", "eu-stack: exit status 1"},
 	} {

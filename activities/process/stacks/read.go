@@ -65,7 +65,7 @@ func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *proc
 		readPieces(ctx, pid, s.Ticks, logDir, func(piece func(*process)) { pieces <- piece })
 	})
 	if !started {
-		p.gaps = append(p.gaps, "not read: too many reads of other processes hang")
+		p.gaps = append(p.gaps, "not read: too many reads of other processes are hanging")
 		return p
 	}
 	for {
@@ -87,7 +87,7 @@ func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *proc
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := proc.Dir(pid)
 	if now, err := proc.ReadStatIn(dir); err != nil || now.Ticks != ticks {
-		send(func(p *process) { p.ended, p.gaps = true, append(p.gaps, "it ended while it was being read") })
+		send(func(p *process) { p.ended, p.gaps = true, append(p.gaps, "it exited while it was being read") })
 		return
 	}
 	if answers := findAnswerFile(dir, logDir); answers != "" {

@@ -49,7 +49,7 @@ func (l *LogFile) writeTo(out io.WriteCloser) {
 		_, _ = out.Write(e.text)
 		if len(l.entries) == 0 {
 			if n := l.dropped.Swap(0); n > 0 {
-				fmt.Fprintf(out, "%d messages were dropped here, since nobody read them in time\n", n)
+				fmt.Fprintf(out, "%d messages were dropped here because nobody read them in time\n", n)
 			}
 		}
 	}

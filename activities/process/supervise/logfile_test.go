@@ -35,7 +35,7 @@ func TestALogThatNobodyReads(t *testing.T) {
 			require.True(t, lines.Scan())
 			last = lines.Text()
 		}
-		require.Equal(t, "7 messages were dropped here, since nobody read them in time", last)
+		require.Equal(t, "7 messages were dropped here because nobody read them in time", last)
 		log.Info("after it", "n", 1)
 		require.True(t, lines.Scan())
 		require.Contains(t, lines.Text(), `msg="after it" n=1`)

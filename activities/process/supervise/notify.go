@@ -17,7 +17,7 @@ const (
 // because systemd kills a service that does not report.
 func tellService(log *slog.Logger, state string) {
 	if err := sendService(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
-		log.Warn("systemd cannot be notified", "what", state, "error", err)
+		log.Warn("could not notify systemd", "what", state, "error", err)
 	}
 }
 

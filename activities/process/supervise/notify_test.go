@@ -43,5 +43,5 @@ func TestNoServiceSocket(t *testing.T) {
 	assert.Empty(t, logged.String())
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
 	tellService(log, serviceReady)
-	assert.Contains(t, logged.String(), "systemd cannot be notified")
+	assert.Contains(t, logged.String(), "could not notify systemd")
 }

@@ -188,7 +188,7 @@ func CheckProgram(ctx context.Context) error {
 	}
 	out, err := exec.CommandContext(ctx, path, versionFlag).Output()
 	if err != nil {
-		return remedy.With(fmt.Errorf("%s %s: %w", path, versionFlag, err), "install it again")
+		return remedy.With(fmt.Errorf("%s %s: %w", path, versionFlag, err), "reinstall it")
 	}
 	return sameBuild(path, strings.TrimSpace(string(out)), self, BuildID())
 }
@@ -207,5 +207,5 @@ func sameBuild(path, its, starter, starters string) error {
 	if its == starters {
 		return nil
 	}
-	return remedy.With(fmt.Errorf("%s is of another build (%s) than %s (%s)", path, its, starter, starters), "install both from one release, or build both with `make build`")
+	return remedy.With(fmt.Errorf("%s is from another build (%s) than %s (%s)", path, its, starter, starters), "install both from one release, or build both with `make build`")
 }

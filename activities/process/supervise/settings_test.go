@@ -24,7 +24,7 @@ func settings(t *testing.T, s Settings) string {
 func TestOtherBuild(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	err := run(settings(t, Settings{StateDir: dir, Build: "v1 go2", Starter: "/opt/clusterrun"}))
-	require.ErrorContains(t, err, "of another build ("+BuildID()+") than /opt/clusterrun (v1 go2); install both from one release")
+	require.ErrorContains(t, err, "from another build ("+BuildID()+") than /opt/clusterrun (v1 go2); install both from one release")
 	assert.NoDirExists(t, dir)
 }
 
@@ -48,14 +48,14 @@ func TestTheProgramNextToThisOne(t *testing.T) {
 	require.True(t, ok, "tests have no supervisor in their directory")
 	self := must.Get(os.Executable())(t)
 	assert.Equal(t, self, missing.Beside)
-	assert.ErrorContains(t, err, "clusterrun-supervisor, the supervisor of processes, is not next to "+self+" (no such file or directory); install both")
+	assert.ErrorContains(t, err, "clusterrun-supervisor, the process supervisor, is not next to "+self+" (no such file or directory); install both")
 
 	require.ErrorIs(t, CheckProgram(t.Context()), missing.Err)
 
 	path := filepath.Join(filepath.Dir(self), ProgramName)
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho v1 go2\n"), 0o700)) //nolint:gosec // executable
 	defer os.Remove(path)
-	require.ErrorContains(t, CheckProgram(t.Context()), path+" is of another build (v1 go2) than "+self+" ("+BuildID()+"); install both")
+	require.ErrorContains(t, CheckProgram(t.Context()), path+" is from another build (v1 go2) than "+self+" ("+BuildID()+"); install both")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+BuildID()+"'\n"), 0o700)) //nolint:gosec // executable
 	require.NoError(t, CheckProgram(t.Context()))
 	cmd, own, err := Settings{}.Command(Files{Stdout: os.Stdout})

@@ -27,7 +27,7 @@ func BootNanos() int64 {
 func bootID() (string, error) {
 	id := proc.BootID()
 	if id == "" {
-		return "", errors.New("the boot ID of this machine cannot be read")
+		return "", errors.New("cannot read this machine's boot ID")
 	}
 	return id + " " + proc.Namespace("pid"), nil
 }

@@ -47,7 +47,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	p := &process{cgroup: dir, limits: l}
 	assert.Equal(t, "limits.memory is 67108864 bytes", p.memoryLimit(), "an old kernel does not know the peak")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "memory.peak"), []byte("67100672\n"), 0o644))
-	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672", p.memoryLimit())
+	assert.Equal(t, "limits.memory is 67108864 bytes; it had used 67100672", p.memoryLimit())
 	assert.Empty(t, (&process{cgroup: dir}).memoryLimit())
 
 	// Only optional files may be missing, and limit never creates files.
@@ -213,7 +213,7 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	e := h.wait("loud", 0)
 	assert.Equal(t, ReasonLogQuota, e.Reason)
 	assert.Equal(t, -int(unix.SIGKILL), e.Code)
-	assert.Regexp(t, `^the tasks of the run have written \d{7,} bytes of output on this host, and logs.quota is 1048576$`, e.Detail)
+	assert.Regexp(t, `^the run's tasks have written \d{7,} bytes of output on this host, but logs.quota is 1048576$`, e.Detail)
 	assert.False(t, gone(h.pidIn("quiet")), "the one that wrote nothing goes on")
 
 	// The rest then shares the whole quota. A process that exited before a check may also have
@@ -248,8 +248,8 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	assert.True(t, strings.HasPrefix(text, "begin\n"))
 	lines := strings.Split(strings.TrimSpace(text[quota:]), "\n")
 	assert.Equal(t, []string{
-		"clusterrun: further output is dropped: logs.quota is 65536 bytes",
-		"clusterrun: " + strconv.FormatInt(e.Dropped, 10) + " bytes of this output were dropped",
+		"clusterrun: further output is discarded because logs.quota is 65536 bytes",
+		"clusterrun: " + strconv.FormatInt(e.Dropped, 10) + " bytes of this output were discarded",
 	}, slices.DeleteFunc(lines, func(l string) bool { return l == "" }))
 
 	within := h.request("quiet", 0, "echo x")
@@ -366,9 +366,9 @@ func TestCPUs_MPR33(t *testing.T) {
 
 	for text, bad := range map[string][]int{
 		"binding to CPUs [8191]: invalid argument":           {8191},
-		"binding to CPUs [8192]: no CPU 8192":                {8192},
-		"binding to CPUs [-1]: no CPU -1":                    {-1},
-		"]: CPU 8191 may not be used here":                   {first, 8191},
+		"binding to CPUs [8192]: there is no CPU 8192":       {8192},
+		"binding to CPUs [-1]: there is no CPU -1":           {-1},
+		"]: this process may not use CPU 8191":               {first, 8191},
 		"cannot execute /nowhere: no such file or directory": nil,
 	} {
 		program := "/bin/cat"

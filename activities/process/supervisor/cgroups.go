@@ -110,7 +110,7 @@ func (p *process) memoryLimit() string {
 	}
 	text := fmt.Sprintf("limits.memory is %d bytes", p.limits.Memory)
 	if peak := strings.TrimSpace(string(cgroup.Read(p.cgroup, "memory.peak"))); peak != "" {
-		text += ", and it had used " + peak
+		text += "; it had used " + peak
 	}
 	return text
 }

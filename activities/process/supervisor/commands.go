@@ -218,7 +218,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.log.Error("The release of a run is not in the journal.", "run", r.key.WorkflowID, "error", err)
+		s.log.Error("The release of a run could not be written to the journal.", "run", r.key.WorkflowID, "error", err)
 	}
 	close(r.released)
 	if s.cfg.SoleRun {
@@ -250,7 +250,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 			case run.releasing:
 				return false, false, fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Run.WorkflowID))
 			case s.isClosing():
-				return false, false, fault.Refuse(ErrClosing, "the supervisor is about to end")
+				return false, false, fault.Refuse(ErrClosing, "the supervisor is about to exit")
 			}
 			run.each(func(p *process) {
 				lives = lives || p.phase != ended

@@ -61,7 +61,7 @@ func (s *stopper) watch(p *process) {
 	if s.boot == nil {
 		timer, err := newBootTimer(s.timeIsUp)
 		if err != nil {
-			s.log.Error("The times of processes cannot be kept here.", "task", p.Key, "error", err)
+			s.log.Error("Process times cannot be recorded here.", "task", p.Key, "error", err)
 			return
 		}
 		s.boot = timer
@@ -92,7 +92,7 @@ func (s *stopper) timeIsUp() {
 		}
 		if p.contact.over(now) && !p.cutOff {
 			p.cutOff = true
-			s.log.Warn("The Temporal server did not answer in time; a process is stopped (on_disconnect).", "task", p.Key, "pid", p.PID)
+			s.log.Warn("The Temporal server did not answer in time; stopping a process (on_disconnect).", "task", p.Key, "pid", p.PID)
 			left := time.Duration(max(0, p.contact.killAt()-now))
 			s.stop([]*process{p}, syscall.Signal(p.contact.Signal), time.Now().Add(left), ReasonCutOff, false)
 		}

@@ -92,7 +92,7 @@ func EndsWith() string {
 		return "the task that started it"
 	}
 	if path, _ := cgroup.Place(); path != "" {
-		return "the cgroup " + path + ", if that is ended as a whole, as services and job steps are"
+		return "the cgroup " + path + ", if it is killed as a whole, like the cgroups of services and job steps"
 	}
 	return ""
 }

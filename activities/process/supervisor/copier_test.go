@@ -171,7 +171,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		exit := h.wait("t", 0)
 		assert.Equal(t, 3, exit.Code)
 		text, whole := must.Read(t, c.Stdout), numbers(last)+"again\n"
-		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing in this file, because they could not be written: no space left on device\n", exit.Dropped))
+		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing because they could not be written to this file: no space left on device\n", exit.Dropped))
 		require.True(t, found, "the file says what is missing")
 		kept := len(whole) - int(exit.Dropped) - len(after)
 		require.Positive(t, kept)

@@ -73,7 +73,7 @@ func (g *guard) start() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.over {
-		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it and its client are killed together."+fault.LimitOf(err), "error", err)
+		g.log.Warn("The guard could not be started; tasks' processes may outlive this supervisor if it and its client are killed together."+fault.LimitOf(err), "error", err)
 		g.startAgain()
 	}
 }
@@ -116,7 +116,7 @@ func (g *guard) reap() {
 		g.pause = 0
 	}
 	if !g.over {
-		g.log.Warn("The guard has ended; it is started again.")
+		g.log.Warn("The guard exited; restarting it.")
 		g.startAgain()
 	}
 }

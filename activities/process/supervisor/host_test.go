@@ -338,7 +338,7 @@ func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	defer lock.Close()
 	_, err := waitLock(dir)
 	require.EqualError(t, err, fmt.Sprintf("the state directory %s is in use by the host worker with pid %d; "+
-		"choose another state directory, or end that host worker with all its tasks: kill %d", dir, os.Getpid(), os.Getpid()))
+		"choose another state directory, or kill that host worker with all its tasks: kill %d", dir, os.Getpid(), os.Getpid()))
 	require.NoError(t, lock.Truncate(0))
 	_, err = waitLock(dir)
 	require.ErrorContains(t, err, "in use by another process")
@@ -348,7 +348,7 @@ func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 
 // An error at the open file limit names the limit, and a request that exceeds the limit is refused.
 func TestLimitOfOpenFilesIsNamed(t *testing.T) {
-	const named = "a process may have 40 open files here; raise that limit: ulimit -n"
+	const named = "a process may have 40 open files on this host; raise the limit: ulimit -n"
 	h := newHost(t, func(r *role) { r.Files = "-n 40" })
 	lease := func(group, count int) error {
 		_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Group: group, Count: count})

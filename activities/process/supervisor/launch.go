@@ -87,7 +87,7 @@ func (l *launcher) launch(p *process, c Command) error {
 		attr.Sys.UseCgroupFD = false
 		if err = l.forkTask(p, "", c, attr); err == nil {
 			l.groups.refused.Store(true)
-			l.log.Info("Processes get no cgroups of their own here.")
+			l.log.Info("Processes do not get their own cgroups on this host.")
 		}
 	} else {
 		err = l.forkTask(p, "", c, attr)

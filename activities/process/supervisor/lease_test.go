@@ -154,7 +154,7 @@ func TestAPortThatTwoTasksOfARunWantIsRefused(t *testing.T) {
 	require.ErrorIs(t, lease(a, 0, 0, port, port), ErrPortTaken, "in one reservation")
 	require.NoError(t, lease(a, 0, 0, port))
 	require.NoError(t, lease(a, 0, 0, port), "again")
-	require.ErrorContains(t, lease(a, 0, 1, port), "port "+strconv.Itoa(port)+" is taken by another task of the run")
+	require.ErrorContains(t, lease(a, 0, 1, port), "port "+strconv.Itoa(port)+" is taken by another of the run's tasks")
 	require.ErrorIs(t, lease(b, 0, 1, port), ErrPortTaken, "of another host worker")
 	require.NoError(t, lease(a, 1, 1, port), "of the next generation")
 }

@@ -121,7 +121,7 @@ func (l *lifeline) do(line []byte) {
 	}
 	switch {
 	case err != nil:
-		l.log.Error("A request of the launcher was not understood.", "error", err)
+		l.log.Error("Could not parse a request from the launcher.", "error", err)
 	case all.Later:
 		l.later(all)
 	default:

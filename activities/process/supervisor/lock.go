@@ -90,7 +90,7 @@ func inUse(dir string, pid int, role string) error {
 	case role == roleSweep:
 		return fmt.Errorf("the state directory %s is in use by process %d, which is cleaning up after a dead host worker; try again in a moment", dir, pid)
 	}
-	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that host worker with all its tasks: kill %d", dir, pid, pid)
+	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or kill that host worker with all its tasks: kill %d", dir, pid, pid)
 }
 
 // LockFree reports whether no supervisor uses a state directory, which need not exist.

@@ -195,7 +195,7 @@ func TestGracesAtShutdown(t *testing.T) {
 	require.Equal(t, -9, exits["none"].Code)
 	require.Empty(t, exits["none"].Detail)
 	require.Equal(t, -9, exits["deaf"].Code)
-	require.Equal(t, "its grace of 10m0s was cut to 2s (--longest-grace)", exits["deaf"].Detail)
+	require.Equal(t, "its grace period of 10m0s was cut to 2s (--longest-grace)", exits["deaf"].Detail)
 }
 
 func TestShutdown(t *testing.T) {

@@ -184,7 +184,7 @@ func sideMain() int {
 		panic(err)
 	}
 	if r.SideDaemon {
-		// A daemon like a side's: in its own session, and orphaned immediately.
+		// A daemon such as a side might leave behind: in its own session and orphaned immediately.
 		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!")
 		out, err := cmd.Output()
 		if err != nil {

@@ -42,7 +42,7 @@ func newOwner(o Owner) owner {
 // to copy.
 func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err error) {
 	if o.Stdin == nil {
-		return nil, nil, fault.NotStarted("it must run in the foreground, but no launcher has a stdin for it")
+		return nil, nil, fault.NotStarted("it must run in the foreground, but there is no launcher to provide its stdin")
 	}
 	fd, err := lent(o.Stdin)
 	for i, end := range []string{c.StdoutEnd, c.StderrEnd} {

@@ -108,7 +108,7 @@ func TestNoOwner(t *testing.T) {
 	require.NoError(t, err)
 	e := h.wait("foreground", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
-	assert.Contains(t, e.StartError, "no launcher has a stdin")
+	assert.Contains(t, e.StartError, "there is no launcher to provide its stdin")
 }
 
 // newOwned returns a host with the test itself as the side.

@@ -265,7 +265,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		exit.Detail = p.cutGrace(s.cfg.LongestGrace)
 	}
 	if exit.Unkillable {
-		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", "task", p.Key, "pid", p.PID)
+		s.log.Error("A process is still alive after SIGKILL; abandoning it.", "task", p.Key, "pid", p.PID)
 	}
 	// Writing may be slow on a bad disk; other processes must not wait.
 	s.records.Go(func() { s.recordExit(p, exit) })
@@ -298,9 +298,9 @@ func (p *process) cutGrace(longest time.Duration) string {
 	case p.killed.IsZero() || given+late > p.stop.Grace:
 		return ""
 	case given.Round(late) >= longest: // counted from the request, a little earlier
-		return fmt.Sprintf("its grace of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
+		return fmt.Sprintf("its grace period of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
 	}
-	return fmt.Sprintf("its grace of %s was cut to %s", p.stop.Grace, given.Round(time.Second))
+	return fmt.Sprintf("its grace period of %s was cut to %s", p.stop.Grace, given.Round(time.Second))
 }
 
 // recordExit journals an exit and then publishes it, because an exit that was seen must still be
@@ -312,7 +312,7 @@ func (s *supervisor) recordExit(p *process, exit *Exit) {
 		Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 	})
 	if err != nil {
-		s.log.Error("An exit is not in the journal yet.", "task", p.Key, "error", err)
+		s.log.Error("An exit could not be written to the journal yet.", "task", p.Key, "error", err)
 	}
 	s.mu.Lock()
 	p.Exit = exit

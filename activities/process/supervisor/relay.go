@@ -203,6 +203,6 @@ func (l *launcher) endOutput(p *process, exit *Exit) {
 	select {
 	case *exit = <-written:
 	case <-late.C:
-		l.log.Error("A process has ended, but its last output cannot be written yet.", "task", p.Key)
+		l.log.Error("A process has exited, but its last output cannot be written yet.", "task", p.Key)
 	}
 }

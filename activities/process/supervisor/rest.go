@@ -115,7 +115,7 @@ func (s *stopper) tellRest(p *process, left int) {
 		return
 	}
 	p.toldRest = true
-	s.log.Info("The program of a task has ended and left processes running; they were asked to end, and are killed when the grace is over.",
+	s.log.Info("A task's program has exited and left processes running; they were asked to stop, and will be killed after the grace period.",
 		"task", p.Key, "pid", p.PID, "processes", left,
 		"signals", p.signals, "left", time.Until(p.deadline).Round(time.Millisecond))
 }

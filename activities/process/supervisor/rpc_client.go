@@ -67,7 +67,7 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {
-		return nil, fmt.Errorf("%s is not set: no supervisor has started this process", envFD)
+		return nil, fmt.Errorf("%s is not set: this process was not started by a supervisor", envFD)
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil {

@@ -186,10 +186,10 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	select {
 	case <-ctx.Done():
 		ownerGone = false
-		s.log.Info("The supervisor is closing; everything is stopped.")
+		s.log.Info("The supervisor is closing; stopping everything.")
 	case <-s.side.outdated:
 		outdated, ownerGone = true, false
-		s.log.Info("The supervisor is idle and ends, since it is of another version than the installed program.")
+		s.log.Info("The supervisor is idle and exits because its version differs from the installed program's.")
 	case <-gone:
 		select {
 		case all = <-told: // before it went
@@ -197,10 +197,10 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 			gone, all.Stops = nil, orphans
 		}
 		how = all.way
-		s.log.Info("The launcher has exited; everything is stopped.")
+		s.log.Info("The launcher has exited; stopping everything.")
 	case all = <-told:
 		how = all.way
-		s.log.Info("The launcher stops everything.")
+		s.log.Info("The launcher is stopping everything.")
 	}
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)

@@ -97,7 +97,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 		if s.ownersLeft() {
 			return
 		}
-		s.log.Warn("The host worker of the home has exited; a Temporal client is started by the supervisor. Tasks are unaffected.")
+		s.log.Warn("The home's host worker has exited; the supervisor is starting a Temporal client. Tasks are not affected.")
 	}
 	pause := time.Duration(0)
 	for {
@@ -117,7 +117,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			continue
 		}
 		if err != nil {
-			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), "error", err)
+			s.log.Error("Could not start the host worker's Temporal client."+fault.LimitOf(err), "error", err)
 		} else {
 			status, replaced := s.await()
 			link.close()
@@ -128,7 +128,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 				pause = 0
 				continue
 			}
-			s.log.Warn("The Temporal client of the host worker has exited; it is restarted. Tasks are unaffected.",
+			s.log.Warn("The host worker's Temporal client has exited; restarting it. Tasks are not affected.",
 				"status", describe(status), "lived", time.Since(begun))
 		}
 		if time.Since(begun) > sideSettled {
@@ -334,7 +334,7 @@ func (s *sideKeeper) end(gone <-chan struct{}) {
 		case <-timer.C:
 		}
 	}
-	s.log.Error("The Temporal client of the host worker cannot be killed.")
+	s.log.Error("Could not kill the host worker's Temporal client.")
 }
 
 // reap reaps the side if it has exited.

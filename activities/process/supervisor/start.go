@@ -47,7 +47,7 @@ func (s *supervisor) await(ctx context.Context, p *process, closed <-chan struct
 func checkStart(r StartRequest) error {
 	switch {
 	case r.Key.Task == "" || strings.ContainsFunc(r.Key.Task, func(c rune) bool { return c <= ' ' || c == '/' }):
-		return fault.Refuse(ErrInvalid, fmt.Sprintf("%q is not the name of a task", r.Key.Task))
+		return fault.Refuse(ErrInvalid, fmt.Sprintf("%q is not a task name", r.Key.Task))
 	case r.Number < 0:
 		return fault.Refuse(ErrInvalid, fmt.Sprintf("process number %d is negative", r.Number))
 	case !filepath.IsAbs(r.Command.Path):
@@ -78,13 +78,13 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	case run.releasing:
 		return nil, false, fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
 	case s.isClosing():
-		return nil, false, fault.Refuse(ErrClosing, "the supervisor is about to end")
+		return nil, false, fault.Refuse(ErrClosing, "the supervisor is about to exit")
 	case r.Contact.over(BootNanos()):
-		return nil, false, fault.Refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server has not answered for it in time", r.Key))
+		return nil, false, fault.Refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server did not answer for it in time", r.Key))
 	case r.Key.Generation < run.newest:
 		return nil, false, fault.Refuse(ErrFenced, fmt.Sprintf("%s: start %d of the run is over; start %d has begun", r.Key, r.Key.Generation, run.newest))
 	case r.Number != t.next:
-		return nil, false, fault.Refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, t.next))
+		return nil, false, fault.Refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started; the next one is %d", r.Key, r.Number, t.next))
 	}
 	for other, its := range run.tasks {
 		if other.name != id.name {
@@ -95,13 +95,13 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 				return nil, false, fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d of start %d of the run is still alive (pid %d)", r.Key, q.Number, other.generation, q.PID))
 			}
 			if left := q.Exit.Survivors(); len(left) > 0 {
-				return nil, false, fault.Refuse(ErrRemains, fmt.Sprintf("%s is not started again while SIGKILL does not end its process %d", r.Key.Task, left[0].PID))
+				return nil, false, fault.Refuse(ErrRemains, fmt.Sprintf("%s cannot be started again until SIGKILL ends its process %d", r.Key.Task, left[0].PID))
 			}
 		}
 	}
 	if n := len(t.processes); n > 0 {
 		if last := t.processes[n-1]; !last.Granted && r.Fence.Launch <= last.Launch {
-			return nil, false, fault.Refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has ended and may not be restarted", r.Key, last.Number))
+			return nil, false, fault.Refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has exited and may not be restarted", r.Key, last.Number))
 		}
 	}
 	p = newProcess(t, r.Number, r.Fence.Launch)
@@ -141,7 +141,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		}
 	}
 	if err != nil {
-		s.log.Error("A process is not started because the journal cannot be written.", "task", p.Key, "error", err)
+		s.log.Error("A process was not started because the journal cannot be written.", "task", p.Key, "error", err)
 		s.mu.Lock()
 		p.task.takeBack(p)
 		p.notMade, p.phase = err, ended
@@ -161,7 +161,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	begun := entry
 	begun.Type, begun.PID, begun.Ticks, begun.At = recStarted, p.PID, p.ticks, p.Started
 	if err := journal.keep(begun); err != nil {
-		s.log.Warn("The start of a process is not in the journal yet.", "task", p.Key, "error", err)
+		s.log.Warn("The start of a process could not be written to the journal yet.", "task", p.Key, "error", err)
 	}
 	close(p.settled)
 	// It may have exited before it was in the table, so that its SIGCHLD was ignored.

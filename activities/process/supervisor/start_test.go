@@ -136,7 +136,7 @@ func TestStartErrors(t *testing.T) {
 		{func(c *Command) { c.Path = "/nowhere/x" }, 127, "cannot execute /nowhere/x: no such file or directory"},
 		{func(c *Command) { c.Path = plain }, 126, "permission denied"},
 		{func(c *Command) { c.Path = h.dir }, 126, "permission denied"},
-		{func(c *Command) { c.Path = noMagic }, 126, "begins with #!"},
+		{func(c *Command) { c.Path = noMagic }, 126, "starts with #!"},
 		{func(c *Command) { c.Path = badInterpreter }, 127, "its interpreter /nowhere/python3 does not exist"},
 		{func(c *Command) { c.Path = carriage }, 127, "its first line ends with a carriage return"},
 		{func(c *Command) { c.Args = append(c.Args, strings.Repeat("x", 200<<10)) }, 126, "argument list too long"},

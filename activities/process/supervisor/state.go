@@ -130,12 +130,12 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	if err == nil && (len(raw) > 0 || !o.Volatile) {
 		name = strings.TrimSpace(string(raw))
 		if !instancePattern().MatchString(name) {
-			return "", false, fmt.Errorf("%s is damaged; it must have 8 letters and digits. Remove the state directory, with its journals, to start over", path)
+			return "", false, fmt.Errorf("%s is damaged; it must contain 8 letters and digits. Remove the state directory, with its journals, to start over", path)
 		}
 		return name, false, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", false, fmt.Errorf("reading the ID of the host worker: %w", err)
+		return "", false, fmt.Errorf("reading the host worker's ID: %w", err)
 	}
 	name = cmp.Or(o.Instance, NewInstance())
 	write := atomicfile.WriteSynced
@@ -143,7 +143,7 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 		write = os.WriteFile // an earlier one may have been killed before it wrote
 	}
 	if err := write(path, []byte(name+"\n"), 0o600); err != nil {
-		return "", false, fmt.Errorf("writing the ID of the host worker: %w", err)
+		return "", false, fmt.Errorf("writing the host worker's ID: %w", err)
 	}
 	return name, true, nil
 }

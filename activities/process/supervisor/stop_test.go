@@ -247,7 +247,7 @@ func TestUnkillable(t *testing.T) {
 		require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf(task), Fence: Fence{Attempt: 1}}))
 		_, err := h.client.Start(h.ctx(), h.request(task, 1, "exit 1"))
 		require.ErrorIs(t, err, ErrRemains)
-		require.ErrorContains(t, err, "SIGKILL does not end its process")
+		require.ErrorContains(t, err, "cannot be started again until SIGKILL ends its process")
 	}
 	// Neither is a later generation.
 	later := h.request("stuck", 0, "exit 1")

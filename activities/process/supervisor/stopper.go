@@ -124,7 +124,7 @@ func (s *stopper) armKill(p *process, now time.Time) {
 			s.kill(p)
 		}
 		if p.phase == ending {
-			s.log.Warn("Processes that the program of a task left running are killed, since their grace is over.", "task", p.Key, "pid", p.PID)
+			s.log.Warn("Killing processes that a task's program left running, because their grace period is over.", "task", p.Key, "pid", p.PID)
 			s.wake()
 		}
 	})

@@ -148,7 +148,7 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, instanceFile))
 	if err != nil {
-		return 0, fmt.Errorf("sweeping after the loss of the supervisor: %w", err)
+		return 0, fmt.Errorf("cleaning up after the loss of the supervisor: %w", err)
 	}
 	s.instance = strings.TrimSpace(string(raw))
 	s.runs = make(map[string]*run)
@@ -159,7 +159,7 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("sweeping after the loss of the supervisor: %w", err)
+		return 0, fmt.Errorf("cleaning up after the loss of the supervisor: %w", err)
 	}
 	result := sweepHost(ctx, s.sweepPlan(time.Now()))
 	if len(result.left) > 0 {

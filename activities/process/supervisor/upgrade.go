@@ -26,7 +26,7 @@ type Upgrade struct {
 
 // ErrOutdated is returned by [Run] if the side was upgraded to another version and the supervisor
 // exits because no run is left.
-var ErrOutdated = errors.New("the host worker was upgraded to another version, and has ended since no run was open on this host; start it again, unless a service manager does")
+var ErrOutdated = errors.New("the host worker was upgraded to another version, and exited because no run was open on this host; start it again unless a service manager does")
 
 const (
 	// handOverBound is how long the side may return its work to the server before it is killed.
@@ -121,7 +121,7 @@ func (s *sideKeeper) signal(sign int, sig syscall.Signal) {
 // refuse reports that an upgrade was not possible.
 func (s *sideKeeper) refuse(err error) {
 	s.tries++
-	s.log.Error("The host worker is not upgraded and continues.", "error", err)
+	s.log.Error("The host worker was not upgraded and continues.", "error", err)
 	s.tell(err)
 }
 
@@ -184,7 +184,7 @@ func told(dir string) *Upgraded {
 
 // Errors of [RequestUpgrade].
 var (
-	ErrNoSupervisor  = errors.New("no host worker uses the state directory")
+	ErrNoSupervisor  = errors.New("no host worker is using the state directory")
 	ErrNotUpgradable = errors.New("it cannot be upgraded in place")
 )
 

@@ -417,7 +417,7 @@ func TestSecretFromTheEnvironment(t *testing.T) {
 		assert.Equal(t, want, value)
 	}
 	for name, want := range map[string]string{
-		"MISSING":                   "from_env: the host worker has no variable MISSING; start the host worker with it, or name another variable or a file",
+		"MISSING":                   "from_env: the host worker's environment does not contain MISSING; start the host worker with it, or name another variable or a file",
 		"TEMPORAL_API_KEY":          "from_env: TEMPORAL_API_KEY belongs to the host worker and is never passed to tasks; name another variable, or a file",
 		"CLUSTERRUN_WORKER_OPTIONS": "from_env: CLUSTERRUN_WORKER_OPTIONS belongs to the host worker and is never passed to tasks; name another variable, or a file",
 	} {
@@ -451,9 +451,9 @@ func TestSecretFromAFile(t *testing.T) {
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	for path, want := range map[string]string{
-		file("nul", "s3\x00cret"):                       "it has a NUL byte, which no variable can have",
+		file("nul", "s3\x00cret"):                       "it contains a NUL byte, which variables cannot contain",
 		file("empty", "\n"):                             "it is empty",
-		file("large", strings.Repeat("x", maxVariable)): "it has 131072 bytes or more; no variable can be that long",
+		file("large", strings.Repeat("x", maxVariable)): "it has 131072 bytes or more, which is too long for a variable",
 		filepath.Join(dir, "missing"):                   "no such file or directory",
 		dir:                                             "it is not a regular file",
 		pipe:                                            "it is not a regular file",
@@ -481,7 +481,7 @@ func TestSecretsThatThePolicyDoesNotLend(t *testing.T) {
 		_, problem := Secret(base, from, allowed)
 		assert.Nil(t, problem, "%v", from)
 	}
-	const notLent = ": the policy of the host does not give it to this run; ask its owner for secrets."
+	const notLent = ": the host's policy does not give it to this run; ask the host's owner to add it to secrets."
 	for want, from := range map[string]spec.Source{
 		"from_env: THEIRS" + notLent + "env in a rule, or name another variable":                                               {FromEnv: "THEIRS"},
 		"from_env: TEMPORAL_API_KEY belongs to the host worker and is never passed to tasks; name another variable, or a file": {FromEnv: "TEMPORAL_API_KEY"},

@@ -21,12 +21,12 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	if from.FromFile != "" {
 		value, err := secretFile(from.FromFile, allowed)
 		if errors.Is(err, errNotLent) {
-			return "", &spec.Problem{Path: "from_file", Message: fmt.Sprintf("%s: %s", from.FromFile, err), Remedy: "ask its owner for secrets.files in a rule, or name another file"}
+			return "", &spec.Problem{Path: "from_file", Message: fmt.Sprintf("%s: %s", from.FromFile, err), Remedy: "ask the host's owner to add it to secrets.files in a rule, or name another file"}
 		}
 		if err != nil {
 			return "", &spec.Problem{
 				Path: "from_file", Message: fmt.Sprintf("%s: %s", from.FromFile, err),
-				Remedy: "make it a file that the host worker can read, with the value in it and nothing else",
+				Remedy: "make it a file that the host worker can read and that contains only the value",
 			}
 		}
 		return value, nil
@@ -37,16 +37,16 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker and is never passed to tasks", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
-		return "", &spec.Problem{Path: "from_env", Message: name + ": " + errNotLent.Error(), Remedy: "ask its owner for secrets.env in a rule, or name another variable"}
+		return "", &spec.Problem{Path: "from_env", Message: name + ": " + errNotLent.Error(), Remedy: "ask the host's owner to add it to secrets.env in a rule, or name another variable"}
 	}
 	value, ok := fromList(base)[name]
 	if !ok {
-		return "", &spec.Problem{Path: "from_env", Message: "the host worker has no variable " + name, Remedy: "start the host worker with it, or name another variable or a file"}
+		return "", &spec.Problem{Path: "from_env", Message: "the host worker's environment does not contain " + name, Remedy: "start the host worker with it, or name another variable or a file"}
 	}
 	return value, nil
 }
 
-var errNotLent = errors.New("the policy of the host does not give it to this run")
+var errNotLent = errors.New("the host's policy does not give it to this run")
 
 // secretFile reads a value from a file, without a final newline.
 func secretFile(path string, allowed policy.Secrets) (string, error) {
@@ -79,9 +79,9 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 	case err != nil:
 		return "", reasonOf(err)
 	case len(b) == maxVariable:
-		return "", fmt.Errorf("it has %d bytes or more; no variable can be that long", maxVariable)
+		return "", fmt.Errorf("it has %d bytes or more, which is too long for a variable", maxVariable)
 	case strings.ContainsRune(value, 0):
-		return "", errors.New("it has a NUL byte, which no variable can have")
+		return "", errors.New("it contains a NUL byte, which variables cannot contain")
 	case value == "":
 		return "", errors.New("it is empty")
 	default:

@@ -48,7 +48,7 @@ func (u *User) Do(f func() error) error {
 // (capabilities(7)), but it can still signal and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
-		return errors.New("not on a machine of 32 bits") // setgroups(2) has a different number there
+		return errors.New("not supported on 32-bit machines") // setgroups(2) has a different number there
 	}
 	// setfsuid(2) makes the process accessible to the user if fs.suid_dumpable allows it.
 	defer func() { _ = proc.SetUndumpable() }()

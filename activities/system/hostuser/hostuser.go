@@ -52,11 +52,11 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	}
 	switch me := os.Geteuid(); {
 	case u.UID == 0 && !root[name]:
-		return nil, fmt.Errorf("the user %s has the number of root; to use root, name root", name)
+		return nil, fmt.Errorf("the user %s has root's ID; to use root, name root", name)
 	case int(u.UID) == me:
 		return nil, nil
 	case me != 0:
-		return nil, fmt.Errorf("this host worker does not run as root, and cannot run anything as the user %s", u.Name)
+		return nil, fmt.Errorf("this host worker does not run as root, so it cannot run anything as the user %s", u.Name)
 	}
 	groups, err := ask(ctx, "id", "-G", "--", u.Name)
 	if err != nil {
@@ -125,7 +125,7 @@ func askWithin(ctx context.Context, bound time.Duration, program string, args ..
 	cmd.WaitDelay = time.Second // for programs that it has started
 	out, err := cmd.Output()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "", fmt.Errorf("%s has not answered in time: see what nsswitch.conf names, such as sssd or ldap", program)
+		return "", fmt.Errorf("%s has not answered in time; check the services that nsswitch.conf lists, such as sssd or ldap", program)
 	}
 	if err != nil {
 		return "", err

@@ -69,7 +69,7 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\necho toor:x:0:0::/root:/bin/sh\n"), 0o755))
 	t.Setenv("PATH", dir)
 	_, err := Lookup(t.Context(), "toor")
-	require.EqualError(t, err, "the user toor has the number of root; to use root, name root")
+	require.EqualError(t, err, "the user toor has root's ID; to use root, name root")
 }
 
 // A directory service that hangs, and has started a process that hangs, does not block the caller.

@@ -46,18 +46,18 @@ var times = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 180
 func New() *Metrics {
 	m := &Metrics{
 		registry:  prometheus.NewRegistry(),
-		Processes: prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterrun_processes", Help: "Processes of tasks that live on this host."}),
+		Processes: prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterrun_processes", Help: "Processes of tasks that are alive on this host."}),
 		Starts: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "clusterrun_process_start_seconds", Help: "Time to start a process of a task.", Buckets: times}),
-		Exits:    counters("clusterrun_process_exits_total", "Processes of tasks that have ended, by cause.", "cause"),
-		Restarts: counter("clusterrun_process_restarts_total", "Processes that a task gets after one that has ended."),
-		LogBytes: counter("clusterrun_log_bytes_total", "Output that processes which have ended had written to files, in bytes."),
-		Orphans:  counter("clusterrun_orphans_swept_total", "Processes that were left behind by one that had ended, and stopped."),
+			Name: "clusterrun_process_start_seconds", Help: "Time to start a task's process.", Buckets: times}),
+		Exits:    counters("clusterrun_process_exits_total", "Task processes that have exited, by cause.", "cause"),
+		Restarts: counter("clusterrun_process_restarts_total", "Processes started for a task after an earlier one exited."),
+		LogBytes: counter("clusterrun_log_bytes_total", "Output that exited processes had written to files, in bytes."),
+		Orphans:  counter("clusterrun_orphans_swept_total", "Processes left behind by an exited one, and stopped."),
 		Steps: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "clusterrun_step_seconds", Help: "Time that a process took for a step of its progress or a round of a barrier of all tasks, without waits at barriers.", Buckets: times}),
+			Name: "clusterrun_step_seconds", Help: "Time that a process took for a step of its progress, or for a round of a barrier of all tasks, excluding waits at barriers.", Buckets: times}),
 		BarrierWaits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
-		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
+		Closures: counters("clusterrun_closures_total", "Closure calls that have ended on this host, by outcome.", "outcome"),
 	}
 	// Each series starts at 0, because a new series's first event would not count as an increase.
 	for _, c := range spec.Causes {
@@ -78,21 +78,21 @@ func New() *Metrics {
 // confirmed it.
 func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the queue has this host.",
+		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that this host is in the queue.",
 	}, func() float64 { return time.Since(confirmed()).Seconds() }))
 }
 
 // FailedChecks registers the number of this host's failing checks.
 func (m *Metrics) FailedChecks(failed func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clusterrun_host_checks_failed", Help: "Checks of this host that fail, or have no result yet; it gets no new tasks unless this is 0.",
+		Name: "clusterrun_host_checks_failed", Help: "Checks of this host that fail or have no result yet; it gets no new tasks unless this is 0.",
 	}, func() float64 { return float64(failed()) }))
 }
 
 // SlowestTask registers the slowest task's step time, divided by the median of the other tasks.
 func (m *Metrics) SlowestTask(ratio func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clusterrun_slowest_task_ratio", Help: "How many times the median of the others the slowest task takes for a step, of the tasks of a run on this host; 1 if none is slow.",
+		Name: "clusterrun_slowest_task_ratio", Help: "The slowest task's step time divided by the median of the other tasks, for a run on this host; 1 if no task is slow.",
 	}, ratio))
 }
 

@@ -129,7 +129,7 @@ func TestAddress(t *testing.T) {
 		_, err := Address("metrics", given)
 		require.Error(t, err, given)
 		assert.Contains(t, err.Error(), "--metrics")
-		assert.Contains(t, err.Error(), "give HOST:PORT")
+		assert.Contains(t, err.Error(), "use HOST:PORT")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestTaken(t *testing.T) {
 	l := must.Get(Listen("metrics", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, err := Listen("metrics", l.Addr().String())
-	assert.ErrorContains(t, err, "another program listens there; give another port")
+	assert.ErrorContains(t, err, "another program already listens there; use another port")
 }
 
 // Many concurrent requests are served in turn or told to come later. Only GET /metrics is answered.

@@ -148,9 +148,9 @@ func help(name string) string {
 	case spec.MetricRunsEnded + "_total":
 		return "Runs that have ended, by outcome and cause."
 	case spec.MetricQueueWait + "_seconds":
-		return "Time from the start of a run until all its tasks were placed."
+		return "Time from a run's start until all its tasks were placed."
 	case runsOpen:
-		return "Runs of the queue that have not ended, as the server last said."
+		return "The queue's runs that have not ended, as last reported by the server."
 	}
 	return "See the documentation of Temporal's SDK."
 }

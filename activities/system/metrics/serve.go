@@ -29,7 +29,7 @@ func Address(flag, given string) (string, error) {
 		host, port = "127.0.0.1", given
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("--%s %q: give HOST:PORT, :PORT for all addresses of this machine, or PORT for itself only, such as 9464", flag, given)
+		return "", fmt.Errorf("--%s %q: use HOST:PORT, :PORT for all addresses of this machine, or PORT for loopback only, such as 9464", flag, given)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -38,7 +38,7 @@ func Address(flag, given string) (string, error) {
 func Listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: another program listens there; give another port", flag, address)
+		return nil, fmt.Errorf("--%s %s: another program already listens there; use another port", flag, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
@@ -57,7 +57,7 @@ func (m *Metrics) handler() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		if !m.Ready.Load() {
-			http.Error(w, "not ready: the queues of this host worker are not served", http.StatusServiceUnavailable)
+			http.Error(w, "not ready: this host worker's queues are not being served", http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ready\n")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// loginMask is the usual mask.
+// loginMask is the usual umask of a login session.
 const loginMask = 0o022
 
 // Umask returns this process's file mode creation mask. The system call for it briefly changes the

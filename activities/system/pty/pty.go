@@ -34,7 +34,7 @@ func Open() (master, slave *os.File, err error) {
 	}
 	n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
 	if err != nil {
-		return nil, nil, fmt.Errorf("number of a pseudoterminal: %w", err)
+		return nil, nil, fmt.Errorf("pseudoterminal number: %w", err)
 	}
 	name := fmt.Sprintf("/dev/pts/%d", n)
 	other, err := unix.Open(name, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

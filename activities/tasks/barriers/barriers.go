@@ -168,10 +168,10 @@ func (a *Arrival) normalise() error {
 		return err
 	}
 	if a.Timeout < 0 {
-		return fmt.Errorf("barrier %s: the timeout is %s; give a positive one, or none", a.Name, a.Timeout)
+		return fmt.Errorf("barrier %s: the timeout is %s; use a positive one, or none", a.Name, a.Timeout)
 	}
 	if a.Key == "" {
-		return fmt.Errorf("barrier %s: the arrival has no key; give it one of its own", a.Name)
+		return fmt.Errorf("barrier %s: the arrival has no key; use a unique key", a.Name)
 	}
 	a.Participants = spec.NormalParticipants(a.Participants)
 	if !slices.Contains(a.Participants, a.Task) {

@@ -86,7 +86,7 @@ func TestValuesAcrossHosts(t *testing.T) {
 	one.Value = "1"
 	var large *barriers.Error
 	require.ErrorAs(t, await(t, arrive(t.Context(), b, one)).err, &large)
-	require.EqualError(t, large, "barrier x: the values of all tasks exceed 1048576 bytes in all; pass less, such as the path of a file")
+	require.EqualError(t, large, "barrier x: the values of all tasks exceed 1048576 bytes in total; pass less data, such as a file's path")
 	one.Key, one.Value = "k2", ""
 	for _, o := range []outcome{await(t, arrive(t.Context(), b, one)), await(t, first), await(t, arrive(t.Context(), newHost(t, s, t.TempDir()), one))} {
 		require.NoError(t, o.err)
@@ -141,11 +141,11 @@ func TestArrivalIsTakenBack(t *testing.T) {
 func TestArrivalsThatCannotBe(t *testing.T) {
 	b := newHost(t, newFakeServer(), t.TempDir())
 	for want, a := range map[string]barriers.Arrival{
-		"the name is empty":                  arrival("worker-0", "", "k", "worker-0"),
-		"cannot be shown":                    arrival("worker-0", "a\nb", "k", "worker-0"),
-		"has no key":                         arrival("worker-0", "epoch", "", "worker-0"),
-		"worker-0 is not among its":          arrival("worker-0", "epoch", "k", "worker-1", "worker-2"),
-		"the timeout is -1s; give a positiv": {Run: run, Task: "worker-0", Name: "epoch", Key: "k", Participants: []string{"worker-0"}, Timeout: -time.Second},
+		"the name is empty":                 arrival("worker-0", "", "k", "worker-0"),
+		"cannot be printed":                 arrival("worker-0", "a\nb", "k", "worker-0"),
+		"has no key":                        arrival("worker-0", "epoch", "", "worker-0"),
+		"worker-0 is not among its":         arrival("worker-0", "epoch", "k", "worker-1", "worker-2"),
+		"the timeout is -1s; use a positiv": {Run: run, Task: "worker-0", Name: "epoch", Key: "k", Participants: []string{"worker-0"}, Timeout: -time.Second},
 	} {
 		_, err := b.Arrive(t.Context(), a)
 		require.ErrorContains(t, err, want)
@@ -208,7 +208,7 @@ func TestTooManyArrivals(t *testing.T) {
 	})
 	var tooMany *barriers.Error
 	require.ErrorAs(t, await(t, all[refused]).err, &tooMany)
-	require.EqualError(t, tooMany, "barrier epoch: worker-0 waits there too often at the same time; let only one thread wait")
+	require.EqualError(t, tooMany, "barrier epoch: worker-0 is waiting at it too many times; let only one thread wait")
 	delete(all, refused)
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 	for _, w := range all {

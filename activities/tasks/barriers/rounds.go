@@ -158,7 +158,7 @@ func (m *meeting) refused(w *waiter, refusals []spec.BarrierRefusal, participant
 	err := refusal(wire.CodeBarrierMismatch, m.name, spec.OtherParticipantsText(w.Task, w.Participants, participants))
 	switch refusals[i].Why {
 	case spec.BarrierTooMany:
-		err = refusal(wire.CodeAlreadyWaiting, m.name, w.Task+" waits there too often at the same time; let only one thread wait")
+		err = refusal(wire.CodeAlreadyWaiting, m.name, w.Task+" is waiting at it too many times; let only one thread wait")
 	case spec.BarrierTooLarge:
 		err = refusal(wire.CodeTooLarge, m.name, spec.TooLargeText())
 	}

@@ -63,7 +63,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 		}
 		if err != nil {
 			// The server supplies the numbers again, starting at round 0.
-			log.Warn("the numbers of barriers cannot be read; asking the server instead", zap.String("file", path), zap.Error(err))
+			log.Warn("could not read the barriers' numbers; asking the server instead", zap.String("file", path), zap.Error(err))
 			continue
 		}
 		s.files[keyOf(n.Run)] = &n
@@ -126,7 +126,7 @@ func (s *store) flush() {
 			err = atomicfile.Write(s.path(key), b, 0o600)
 		}
 		if err != nil && !s.failed {
-			s.log.Warn("the numbers of barriers cannot be stored; after a restart the server is asked instead", zap.Error(err))
+			s.log.Warn("could not store the barriers' numbers; after a restart, the server is asked instead", zap.Error(err))
 		}
 		s.failed = err != nil
 	}

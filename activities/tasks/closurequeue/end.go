@@ -29,14 +29,14 @@ func (c *Client) Over(ctx context.Context) (string, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, id, "")
 	switch {
 	case servererror.IsNotFound(err):
-		return fmt.Sprintf("the server no longer knows run %s", id), nil
+		return fmt.Sprintf("the server no longer has run %s", id), nil
 	case err != nil:
 		return "", err
 	}
 	info := d.GetWorkflowExecutionInfo()
 	switch {
 	case cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()) != c.run.RunID:
-		return fmt.Sprintf("run %s has ended, and there is another run with that ID", id), nil
+		return fmt.Sprintf("run %s has ended, and another run now has that ID", id), nil
 	case isOpen(info.GetStatus()):
 		return "", nil
 	case info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:

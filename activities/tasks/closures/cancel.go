@@ -77,7 +77,7 @@ func judge(c *call, in closure.Outcome) closure.Outcome {
 		out.Kind = closure.OutcomeError
 	}
 	if out.Error == nil {
-		out.Error = &closure.Error{Message: "the process gave no reason"}
+		out.Error = &closure.Error{Message: "the process did not report a reason"}
 	}
 	return out
 }

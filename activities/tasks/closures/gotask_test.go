@@ -48,7 +48,7 @@ func TestGoServes(t *testing.T) {
 	out := m.all(calling(1, "add", 2, 3), calling(2, "fail"), calling(3, "die"), calling(4, "dead"), calling(5, "ps"), calling(6, "add", "x", 1), calling(7, "add", 1, 1))
 	assertText(t, "5", out[1])
 	assertText(t, "error : no", out[2])
-	assertText(t, "error : the function has ended its goroutine instead of returning", out[3])
+	assertText(t, "error : the function ended its goroutine instead of returning", out[3])
 	assertText(t, "error panic: at the disco", out[4])
 	assert.Contains(t, out[4].Error.Traceback, "TestGoServes")
 	assertText(t, "unavailable UnavailableError: ps-0 does not answer", out[5])
@@ -57,7 +57,7 @@ func TestGoServes(t *testing.T) {
 	assertText(t, "2", out[7])
 	assert.Equal(t, "worker-0", out[1].Task)
 	unknown := calling(8, "nobody has this")
-	assertText(t, `error UnknownFunctionError: no function "nobody has this" is registered here; registered are add, dead, die, fail, ps`, m.one(unknown))
+	assertText(t, `error UnknownFunctionError: function "nobody has this" is not registered here; registered are add, dead, die, fail, ps`, m.one(unknown))
 }
 
 func TestServeRefusesWhatCannotWork(t *testing.T) {
@@ -91,12 +91,12 @@ func TestGoResources(t *testing.T) {
 	assertText(t, "43", out[3])
 	assertText(t, `input InputError: Input has an error, the original exception is error("disk is gone"), error message is disk is gone.`, out[4])
 	assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
-	assert.Contains(t, out[6].Error.Message, `no function "nobody has this" is registered here`)
+	assert.Contains(t, out[6].Error.Message, `function "nobody has this" is not registered here`)
 	assert.EqualValues(t, 101, loaded.Load(), "each was built once")
 
 	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(calling(7, "use", resource(3), 0), 3)))
 	assertText(t, "7", m.one(using(calling(8, "use", resource(3), 0), 3)))
-	assertText(t, "error ArgumentError: use: argument 2 is of type int, and the resource given for it of type *closures.data", m.one(using(calling(9, "use", resource(1), resource(1)), 1)))
+	assertText(t, "error ArgumentError: use: argument 2 is of type int, but the resource given for it is of type *closures.data", m.one(using(calling(9, "use", resource(1), resource(1)), 1)))
 	assertText(t, `{"$clusterrun.resource":1}`, m.one(calling(10, "any", resource(1))))
 }
 

@@ -193,7 +193,7 @@ func (b *Broker) hasEnded(p *process) {
 			continue
 		}
 		b.finish(c, closure.Outcome{Kind: closure.OutcomeLost, Started: true, Error: &closure.Error{
-			Kind: closure.ErrLost, Message: p.task + " has ended during the call",
+			Kind: closure.ErrLost, Message: p.task + " exited during the call",
 		}})
 	}
 }

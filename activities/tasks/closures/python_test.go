@@ -116,7 +116,7 @@ func TestPythonServes(t *testing.T) {
 	assert.Len(t, long[31].Error.Message, closure.MaxError)
 	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
 	assertText(t, "error Unwritable: the error has no readable text", long[33])
-	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; registered are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(calling(20, "x")))
+	assertText(t, "error UnknownFunctionError: function 'x' is not registered here; registered are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(calling(20, "x")))
 }
 
 func TestPythonRefusesWhatCannotWork(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPythonRefusesWhatCannotWork(t *testing.T) {
 		got = append(got, p.lines.Text())
 	}
 	assert.Equal(t, []string{
-		"ValueError no function is registered: decorate those to be called with @clusterrun.function",
+		"ValueError no function is registered: decorate the functions to be called with @clusterrun.function",
 		"TypeError only a function can be registered, not 7",
 		"TypeError write @clusterrun.function(name='name')",
 		"TypeError later is a coroutine function: register one that calls asyncio.run",
@@ -335,7 +335,7 @@ func TestPythonIsToldThatItHasEnded(t *testing.T) {
 	m.now().ProcessEnded("worker-0", "")
 	code, stderr := p.end()
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "clusterrun.TaskError: the host counts this process as ended")
+	assert.Contains(t, stderr, "clusterrun.TaskError: the host considers this process exited")
 }
 
 func TestPythonReturnsLargeValues(t *testing.T) {

@@ -47,7 +47,7 @@ func (b *Broker) sendReports() {
 				break
 			}
 			if tries == reportWarnsAfter {
-				b.Log.Warn("the call queue could not be notified which tasks serve; retrying", zap.Error(err))
+				b.Log.Warn("could not notify the call queue which tasks serve; retrying", zap.Error(err))
 			}
 		}
 	}

@@ -206,7 +206,7 @@ print("ready", flush=True)
 forever.wait()
 `)
 	text := p.capture(pid)
-	assert.Contains(t, text, "the main thread is not in it: Python writes the 100 newest threads")
+	assert.Contains(t, text, "the main thread is not shown: Python reports the 100 newest threads")
 	assert.Contains(t, text, "more threads are not shown")
 	alive(t, pid)
 }

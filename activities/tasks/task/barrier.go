@@ -64,7 +64,7 @@ const answerSlack = 5 * time.Second
 // meantime, Barrier returns the release. The error for a broken barrier is a [BarrierError].
 func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Release, error) {
 	if name == "" || len(name) > wire.MaxName {
-		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes, not %d", wire.MaxName, len(name))
+		return Release{}, fmt.Errorf("a barrier's name must have 1 to %d bytes, not %d", wire.MaxName, len(name))
 	}
 	a := arrival{timeout: -1}
 	for _, o := range options {

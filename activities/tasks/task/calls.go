@@ -92,7 +92,7 @@ type ownError struct{ kind, message string }
 func (e *ownError) Error() string { return e.message }
 
 func (s *server) unknown(name string) error {
-	return &ownError{closure.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; registered are %s", name, strings.Join(s.functions.names(), ", "))}
+	return &ownError{closure.ErrUnknownFunction, fmt.Sprintf("function %q is not registered here; registered are %s", name, strings.Join(s.functions.names(), ", "))}
 }
 
 // invoke calls the function. It returns a panic as an error.

@@ -59,7 +59,7 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func() ([
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (the host was asked at %s)", context.Cause(ctx), t.socket)
 		case !passes(err):
-			return fmt.Errorf("the host cannot be asked: %w", err)
+			return fmt.Errorf("cannot ask the host: %w", err)
 		}
 		if ended := again.Sleep(ctx); ended != nil {
 			return fmt.Errorf("%w (the host does not answer: %w)", ended, err)

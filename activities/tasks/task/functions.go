@@ -55,7 +55,7 @@ func (f *Functions) Register(name string, fn any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byName[name] != nil {
-		return fmt.Errorf("a function %q is registered already", name)
+		return fmt.Errorf("function %q is already registered", name)
 	}
 	f.byName[name] = checked
 	return nil
@@ -71,7 +71,7 @@ func checkFunctionName(name string) error {
 func check(name string, fn any) (*function, error) {
 	v := reflect.ValueOf(fn)
 	if !v.IsValid() || v.Kind() != reflect.Func {
-		return nil, fmt.Errorf("want a func(ctx context.Context, ...) (T, error), not %T", fn)
+		return nil, fmt.Errorf("must be a func(ctx context.Context, ...) (T, error), not %T", fn)
 	}
 	if v.IsNil() {
 		return nil, errors.New("it is nil")
@@ -120,7 +120,7 @@ func (e *argumentError) Error() string { return e.message }
 // nil if there are no resources.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
-		return nil, &argumentError{fmt.Sprintf("%s is written in Go and takes no arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
+		return nil, &argumentError{fmt.Sprintf("%s is written in Go and does not take arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
 	}
 	var raw []json.RawMessage
 	if len(args) > 0 {
@@ -140,7 +140,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 				return nil, err
 			}
 			if !v.Type().AssignableTo(want) {
-				return nil, &argumentError{fmt.Sprintf("%s: argument %d is of type %s, and the resource given for it of type %s", f.name, i+1, want, v.Type())}
+				return nil, &argumentError{fmt.Sprintf("%s: argument %d is of type %s, but the resource given for it is of type %s", f.name, i+1, want, v.Type())}
 			}
 			out[i] = v
 			continue

@@ -24,8 +24,8 @@ func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
 		fn   any
 		want string
 	}{
-		{"f", nil, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not <nil>`},
-		{"f", 7, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not int`},
+		{"f", nil, `the function "f" cannot be registered: must be a func(ctx context.Context, ...) (T, error), not <nil>`},
+		{"f", 7, `the function "f" cannot be registered: must be a func(ctx context.Context, ...) (T, error), not int`},
 		{"f", none, `the function "f" cannot be registered: it is nil`},
 		{"f", func() error { return nil }, `the function "f" cannot be registered: its first argument must be a context.Context, not a func() error`},
 		{"f", func(int) error { return nil }, `the function "f" cannot be registered: its first argument must be a context.Context, not a func(int) error`},
@@ -33,9 +33,9 @@ func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
 		{"f", func(context.Context) int { return 0 }, `the function "f" cannot be registered: it must return (T, error) or an error, but is a func(context.Context) int`},
 		{"f", func(context.Context) (int, int, error) { return 0, 0, nil }, `the function "f" cannot be registered: it must return (T, error) or an error, but is a func(context.Context) (int, int, error)`},
 		{"f", func(context.Context, int, chan int) error { return nil }, `the function "f" cannot be registered: argument 2 is of type chan int, which cannot be decoded from JSON`},
-		{"", func(context.Context) error { return nil }, `"" is not a valid name for a function: it has 0 bytes; want 1 to 200`},
-		{"a\nb", func(context.Context) error { return nil }, `"a\nb" is not a valid name for a function: has control characters or is not UTF-8`},
-		{"known", func(context.Context) error { return nil }, `a function "known" is registered already`},
+		{"", func(context.Context) error { return nil }, `"" is not a valid name for a function: it has 0 bytes; use 1 to 200`},
+		{"a\nb", func(context.Context) error { return nil }, `"a\nb" is not a valid name for a function: contains control characters or is not UTF-8`},
+		{"known", func(context.Context) error { return nil }, `function "known" is already registered`},
 	} {
 		f := NewFunctions()
 		require.NoError(t, f.Register("known", func(context.Context, ...string) (map[string]any, error) { return nil, nil }))
@@ -94,7 +94,7 @@ func TestArguments(t *testing.T) {
 		{add, `["one",2]`, ``, `f: argument 1 is "one": json: cannot unmarshal string into Go value of type int`},
 		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 is {"c":1}: json: cannot unmarshal object into Go value of type string`},
 		{add, `{"a":1}`, ``, `f: its arguments are not a JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
-		{add, `[1,2]`, `{"b":1,"a":2}`, `f is written in Go and takes no arguments by name; it was given a, b`},
+		{add, `[1,2]`, `{"b":1,"a":2}`, `f is written in Go and does not take arguments by name; it was given a, b`},
 		{func(_ context.Context, p point) error { return nil }, `[{"X":"` + strings.Repeat("é", 100) + `"}]`, ``,
 			`f: argument 1 is {"X":"` + strings.Repeat("é", 25) + `…: json: cannot unmarshal string into Go struct field point.X of type int`},
 	} {
@@ -147,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 	_, err := s.value(c.ctx, &c.Closure)
 	o := outcomeOf(nil, err, nil)
 	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
-	assert.Equal(t, `no function "h" is registered here; registered are f, g`, o.Error.Message)
+	assert.Equal(t, `function "h" is not registered here; registered are f, g`, o.Error.Message)
 }
 
 func TestWhatIsAResource(t *testing.T) {
@@ -159,7 +159,7 @@ func TestWhatIsAResource(t *testing.T) {
 	}
 	f := must.Get(check("f", func(context.Context, string) error { return nil }))(t)
 	_, err := f.arguments(json.RawMessage(`[{"$clusterrun.resource":7}]`), nil, func(uint64) (reflect.Value, error) { return reflect.ValueOf(1), nil })
-	require.EqualError(t, err, "f: argument 1 is of type string, and the resource given for it of type int")
+	require.EqualError(t, err, "f: argument 1 is of type string, but the resource given for it is of type int")
 }
 
 // Task i is delayed by i times the delay, up to the maximum.

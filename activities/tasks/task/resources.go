@@ -74,7 +74,7 @@ func (r *resources) get(ctx context.Context, s *server, id uint64) (reflect.Valu
 	one := r.all[id]
 	if one == nil {
 		r.mu.Unlock()
-		return reflect.Value{}, &inputError{fmt.Errorf("the host has not defined the resource %d, or it is no longer needed", id)}
+		return reflect.Value{}, &inputError{fmt.Errorf("the host has not defined resource %d, or it is no longer needed", id)}
 	}
 	if !one.started {
 		one.started = true

@@ -50,7 +50,7 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 	}
 	switch {
 	case s.slots < 1 || s.slots > wire.MaxSlots:
-		return fmt.Errorf("slots is %d; want 1 to %d", s.slots, wire.MaxSlots)
+		return fmt.Errorf("slots is %d; use 1 to %d", s.slots, wire.MaxSlots)
 	case len(functions.names()) == 0:
 		return errors.New("no function is registered, so nothing can be served")
 	}
@@ -64,7 +64,7 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 }
 
 // errStop stops a process from serving when the run's tasks stop together.
-var errStop = errors.New("the tasks of the run stop together")
+var errStop = errors.New("the run's tasks are stopping together")
 
 // server is a process that serves closures. It repeatedly reports its whole state to the host, and
 // follows the answer to its newest request.
@@ -197,7 +197,7 @@ func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 	}
 }
 
-var errEndedItsGoroutine = errors.New("the function has ended its goroutine instead of returning")
+var errEndedItsGoroutine = errors.New("the function ended its goroutine instead of returning")
 
 // oneCall calls a closure, and stores its outcome for the next request.
 func (s *server) oneCall(c *call) {

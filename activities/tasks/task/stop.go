@@ -59,7 +59,7 @@ func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	}
 	b, err := json.Marshal(request)
 	if err != nil {
-		return Stopping{}, fmt.Errorf("the request to stop cannot be sent: %w", err)
+		return Stopping{}, fmt.Errorf("cannot send the request to stop: %w", err)
 	}
 	return t.askRun(ctx, http.MethodPost, b)
 }

@@ -125,7 +125,7 @@ func (t *Task) Report(ctx context.Context, r Report) error {
 	r.Message, r.Traceback = shorten.Text(r.Message, wire.MaxMessage), shorten.Traceback(r.Traceback, wire.MaxTraceback)
 	b, err := encode(r)
 	if err != nil {
-		return fmt.Errorf("the error cannot be reported: %w", err)
+		return fmt.Errorf("cannot report the error: %w", err)
 	}
 	return t.call(ctx, http.MethodPut, wire.PathError, b, nil)
 }

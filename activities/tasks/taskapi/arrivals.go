@@ -72,7 +72,7 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 		return a, false, problem
 	}
 	if len(a.Value) > wire.MaxValue {
-		return a, false, invalid("value", fmt.Sprintf("it has %d bytes; give at most %d, and a file's path for more", len(a.Value), wire.MaxValue))
+		return a, false, invalid("value", fmt.Sprintf("it has %d bytes; use at most %d, and pass a file's path instead of more", len(a.Value), wire.MaxValue))
 	}
 	if a.Key == "" {
 		a.Key = rand.Text()
@@ -80,7 +80,7 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 	if in.Timeout != "" {
 		d, err := time.ParseDuration(in.Timeout)
 		if err != nil || d < 0 {
-			return a, false, invalid("timeout", `must be a time span of 0s or more, such as "30s" or "1m30s"`)
+			return a, false, invalid("timeout", `must be a duration of 0s or more, such as "30s" or "1m30s"`)
 		}
 		a.Timeout = max(d, atOnce)
 	}
@@ -95,10 +95,10 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 	switch {
 	case task.View.Local && len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotLocal, Message: fmt.Sprintf(
-			"the spec of the run makes all its barriers local (barriers: local), and %s not on this host; name participants that are", isAre(away))}
+			"the run's spec makes all its barriers local (barriers: local), but %s not on this host; name participants on this host", isAre(away))}
 	case in.Local && len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotLocal, Message: fmt.Sprintf(
-			"the barrier cannot be local: %s not on this host; leave local out, or name participants that are", isAre(away))}
+			"the barrier cannot be local because %s not on this host; omit local, or name participants on this host", isAre(away))}
 	case in.Local, task.View.Local:
 		return a, true, nil
 	case r.server.Barriers != nil:
@@ -106,7 +106,7 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 		return a, false, nil
 	case len(away) > 0:
 		return a, false, &wire.Problem{Code: wire.CodeNotThere, Message: fmt.Sprintf(
-			"this host worker has no barriers across hosts, and %s not on this host", isAre(away))}
+			"this host worker does not support barriers across hosts, and %s not on this host", isAre(away))}
 	}
 	return a, true, nil
 }
@@ -152,7 +152,7 @@ func isAre(tasks []string) string {
 func deleteBarrier(r *request) (any, *wire.Problem) {
 	key := r.URL.Query().Get("key")
 	if key == "" {
-		return nil, invalid("key", "missing; give the key of the arrival, as in ?key=KEY")
+		return nil, invalid("key", "missing; add the arrival's key, as in ?key=KEY")
 	}
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
@@ -170,11 +170,11 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 func checkName(name string) *wire.Problem {
 	switch {
 	case name == "":
-		return invalid("name", "it is empty; give the barrier a name")
+		return invalid("name", "it is empty; name the barrier")
 	case len(name) > wire.MaxName:
-		return invalid("name", fmt.Sprintf("it has %d bytes; give at most %d", len(name), wire.MaxName))
+		return invalid("name", fmt.Sprintf("it has %d bytes; use at most %d", len(name), wire.MaxName))
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return invalid("name", "has control characters or is not UTF-8")
+		return invalid("name", "contains control characters or is not UTF-8")
 	}
 	return nil
 }
@@ -182,9 +182,9 @@ func checkName(name string) *wire.Problem {
 func checkKey(key string) *wire.Problem {
 	switch {
 	case len(key) > wire.MaxKey:
-		return invalid("key", fmt.Sprintf("it has %d bytes; give at most %d", len(key), wire.MaxKey))
+		return invalid("key", fmt.Sprintf("it has %d bytes; use at most %d", len(key), wire.MaxKey))
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }):
-		return invalid("key", "want letters, digits and signs of ASCII, without spaces and quotes")
+		return invalid("key", "must consist of ASCII letters, digits and punctuation, without spaces and quotes")
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func TestBarrierValues(t *testing.T) {
 	var refused *task.APIError
 	require.ErrorAs(t, a.err, &refused)
 	assert.Equal(t, "value", refused.Field)
-	assert.Contains(t, refused.Message, "it has 65537 bytes; give at most 65536")
+	assert.Contains(t, refused.Message, "it has 65537 bytes; use at most 65536")
 }
 
 func TestBarriersDoNotMix(t *testing.T) {
@@ -160,7 +160,7 @@ func TestParticipants(t *testing.T) {
 	got := <-h.arrive(ctx, 0, "pair")
 	require.ErrorAs(t, got.err, &refused)
 	assert.Equal(t, wire.CodeBarrierMismatch, refused.Code)
-	assert.Equal(t, `barrier "pair", round 1: tasks already wait there for other participants than worker-0 does (only here: worker-1); give all tasks the same participants, or use another name`, refused.Message)
+	assert.Equal(t, `barrier "pair", round 1: tasks already wait at this barrier with participants that differ from those of worker-0 (only in this request: worker-1); specify the same participants in all tasks, or use another name`, refused.Message)
 
 	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
 	require.ErrorAs(t, got.err, &refused)
@@ -274,7 +274,7 @@ func TestAllBarriersAreLocal(t *testing.T) {
 	_, err := h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"))
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, wire.CodeNotLocal, refused.Code)
-	assert.Contains(t, refused.Message, "the spec of the run makes all its barriers local (barriers: local), and ps-0 is not on this host")
+	assert.Contains(t, refused.Message, "the run's spec makes all its barriers local (barriers: local), but ps-0 is not on this host")
 }
 
 // elsewhere is a function that releases barriers across hosts.
@@ -407,8 +407,8 @@ func TestAParticipantIsStartedAgain(t *testing.T) {
 	ctx := testContext(t)
 	first := h.arrive(ctx, 0, "x")
 	h.awaitArrived("x", 1)
-	h.Ended(h.ids[0], false, "ended by SIGKILL")
-	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has ended")
+	h.Ended(h.ids[0], false, "was killed by SIGKILL")
+	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has exited")
 	h.awaitArrived("x", 0)
 	other := h.arrive(ctx, 1, "x")
 	h.awaitArrived("x", 1)

@@ -23,13 +23,13 @@ var (
 	// ErrClosuresAway is the answer of a host that is restarting: the process must retry.
 	ErrClosuresAway = errors.New("the host cannot handle closures at the moment; ask again")
 	// ErrProcessEnded is the answer to a process that counts as ended.
-	ErrProcessEnded = errors.New("the host counts this process as ended: the closures that it had are called again, and it gets no more")
+	ErrProcessEnded = errors.New("the host considers this process exited: its closures are called again, and it receives no more")
 )
 
 // postClosures answers a serving process.
 func postClosures(r *request) (any, *wire.Problem) {
 	if r.server.Broker == nil {
-		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
+		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker does not support closures for its tasks"}
 	}
 	var in wire.ClosuresRequest
 	if problem := r.decode(&in, maxClosures); problem != nil {
@@ -102,13 +102,13 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 	}
 	switch {
 	case in.Seq == 0:
-		return invalid("seq", "it is missing; number the requests of the process from 1")
+		return invalid("seq", "it is missing; number the process's requests from 1")
 	case in.Slots < 0 || in.Slots > wire.MaxSlots:
-		return invalid("slots", fmt.Sprintf("it is %d; want 0 to %d", in.Slots, wire.MaxSlots))
+		return invalid("slots", fmt.Sprintf("it is %d; use 0 to %d", in.Slots, wire.MaxSlots))
 	case in.Free < 0 || in.Free > in.Slots:
-		return invalid("free", fmt.Sprintf("it is %d; want 0 to slots, which is %d", in.Free, in.Slots))
+		return invalid("free", fmt.Sprintf("it is %d; use 0 to slots, which is %d", in.Free, in.Slots))
 	case !(in.Wait >= 0 && in.Wait <= closure.MaxWait):
-		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, closure.MaxWait))
+		return invalid("wait", fmt.Sprintf("it is %g; use 0 to %d seconds", in.Wait, closure.MaxWait))
 	}
 	return nil
 }
@@ -117,9 +117,9 @@ func checkClosures(in *wire.ClosuresRequest) *wire.Problem {
 func checkRandomName(field, name string) *wire.Problem {
 	switch {
 	case name == "":
-		return invalid(field, "it is empty; give the process a random name that no other has")
+		return invalid(field, "it is empty; give the process a unique random name")
 	case len(name) > wire.MaxProcess || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return invalid(field, fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
+		return invalid(field, fmt.Sprintf("must consist of at most %d ASCII letters, digits and punctuation, without spaces", wire.MaxProcess))
 	}
 	return nil
 }

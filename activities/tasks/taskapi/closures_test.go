@@ -60,16 +60,16 @@ func TestAServingProcessIsHeard(t *testing.T) {
 func TestBadServingProcessesAreRefused(t *testing.T) {
 	h := newHost(t, 1)
 	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
-	assert.Equal(t, "this host worker has no closures for its tasks", p.Message)
+	assert.Equal(t, "this host worker does not support closures for its tasks", p.Message)
 	h.serves(func(context.Context, string, wire.ClosuresRequest) (wire.ClosuresAnswer, error) {
 		assert.Fail(t, "the broker never sees this")
 		return wire.ClosuresAnswer{}, nil
 	})
 	for _, c := range []struct{ body, field, message string }{
-		{``, "process", "it is empty; give the process a random name that no other has"},
-		{`{"process":"` + strings.Repeat("x", 65) + `"}`, "process", "want at most 64 letters, digits and signs of ASCII, without spaces"},
-		{`{"process":"a b"}`, "process", "want at most 64 letters, digits and signs of ASCII, without spaces"},
-		{`{"process":"a"}`, "seq", "it is missing; number the requests of the process from 1"},
+		{``, "process", "it is empty; give the process a unique random name"},
+		{`{"process":"` + strings.Repeat("x", 65) + `"}`, "process", "must consist of at most 64 ASCII letters, digits and punctuation, without spaces"},
+		{`{"process":"a b"}`, "process", "must consist of at most 64 ASCII letters, digits and punctuation, without spaces"},
+		{`{"process":"a"}`, "seq", "it is missing; number the process's requests from 1"},
 		{`{"process":"a","seq":-1}`, "seq", "it is a number -1; want a number from 0"},
 		{`{"process":"a","seq":1,"slots":1025}`, "slots", "it is 1025; want 0 to 1024"},
 		{`{"process":"a","seq":1,"slots":-1}`, "slots", "it is -1; want 0 to 1024"},

@@ -10,7 +10,7 @@ import (
 // postCoordinator answers a program that schedules closures.
 func postCoordinator(r *request) (any, *wire.Problem) {
 	if r.server.Queue == nil {
-		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures that its tasks could schedule"}
+		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker does not let its tasks schedule closures"}
 	}
 	message, problem := r.body(maxClosures)
 	if problem != nil {

@@ -26,11 +26,11 @@ func (r *request) body(most int64) ([]byte, *wire.Problem) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body has more than %d bytes, the limit", most)}
+		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body exceeds the limit of %d bytes", most)}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", r.server.patience.body)}
+		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not arrive within %s", r.server.patience.body)}
 	case err != nil:
-		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
+		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "cannot read the body: " + err.Error()}
 	}
 	// A wait at a barrier may be long.
 	_ = http.NewResponseController(r.w).SetReadDeadline(time.Time{})

@@ -35,7 +35,7 @@ func putResult(r *request) (any, *wire.Problem) {
 		return nil, problem
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
-		return nil, invalid("", "the body is empty; want the result as one JSON value, such as 0.97 or null")
+		return nil, invalid("", "the body is empty; send the result as one JSON value, such as 0.97 or null")
 	}
 	value, err := tasklog.Value(b)
 	switch {
@@ -45,7 +45,7 @@ func putResult(r *request) (any, *wire.Problem) {
 		return nil, tooLargeResult()
 	}
 	if err := r.write(filepath.Join(dir, tasklog.ResultFile), value); err != nil {
-		return nil, internal(fmt.Errorf("the result cannot be kept: %w", err))
+		return nil, internal(fmt.Errorf("cannot store the result: %w", err))
 	}
 	return wire.Done{OK: true}, nil
 }
@@ -59,14 +59,14 @@ func (r *request) write(path string, b []byte) error {
 
 func tooLargeResult() *wire.Problem {
 	return &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf(
-		"the result has more than %d bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names", wire.MaxResult)}
+		"the result exceeds the limit of %d bytes for results that are sent: write it to the file that CLUSTERRUN_RESULT_FILE names", wire.MaxResult)}
 }
 
 // logDir returns the directory with the process's files.
 func (r *request) logDir(what string) (string, *wire.Problem) {
 	dir := r.endpoint.view().LogDir
 	if dir == "" {
-		return "", &wire.Problem{Code: wire.CodeNoFiles, Message: what + " cannot be kept: the run keeps no files; start it with a log directory (logs.dir, --log-dir)"}
+		return "", &wire.Problem{Code: wire.CodeNoFiles, Message: "cannot store " + what + ": the run keeps no files; start it with a log directory (logs.dir, --log-dir)"}
 	}
 	return dir, nil
 }
@@ -89,7 +89,7 @@ func putError(r *request) (any, *wire.Problem) {
 		err = r.write(filepath.Join(dir, tasklog.ErrorFile), b)
 	}
 	if err != nil {
-		return nil, internal(fmt.Errorf("the error cannot be kept: %w", err))
+		return nil, internal(fmt.Errorf("cannot store the error: %w", err))
 	}
 	return wire.Done{OK: true}, nil
 }
@@ -100,7 +100,7 @@ func checkError(e wire.Error, prefix string) *wire.Problem {
 	case e.Message == "" && e.Kind == "":
 		return invalid(prefix+"message", "it is missing")
 	case e.Timestamp < 0 || e.Timestamp >= 1e11:
-		return invalid(prefix+"timestamp", "want seconds since 1970")
+		return invalid(prefix+"timestamp", "must be seconds since 1970")
 	}
 	return nil
 }

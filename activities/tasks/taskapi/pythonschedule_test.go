@@ -74,11 +74,11 @@ the arguments of add: a RemoteValue is not supported as an argument of a schedul
 the arguments of add: a RemoteValue is not supported as an argument of a scheduled function; fetch it first
 only registered functions are accepted: decorate
 only registered functions are accepted: decorate 7 with @clusterrun.function
-args is 7; want a tuple of arguments, such as (7,)
-kwargs is [1]; want a dict of arguments by name
+args is 7; use a tuple of arguments, such as (7,)
+kwargs is [1]; use a dict of arguments by name
 the arguments of add: <class 'object'> is not JSON
 the arguments of add: {1} is not JSON
-the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large data in files
+the arguments of add have 262156 bytes of JSON; the limit is 262144: put large data into files
 [('closure_execution', 15), ('remote_value_fetch', 15)]`)+"\n", out)
 	assert.Equal(t, int64(20), sum.sum.Load())
 }

@@ -47,11 +47,11 @@ func TestPythonTask(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	out := p.run(h, 0, pythonFile(t, "task"))
 	assert.Equal(t, strings.TrimSpace(`
-too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
-too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
+too_large  the result exceeds the limit of 262144 bytes for results that are sent: write it to the file that CLUSTERRUN_RESULT_FILE names
+too_large  the result exceeds the limit of 262144 bytes for results that are sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 invalid participants[0] field participants[0]: the cluster has no task and no type "nobody"; it has worker-0, ps-0
-the name of a barrier has 1 to 200 bytes, not 10485760
-the name of a barrier has 1 to 200 bytes, not 0`), strings.TrimSpace(out))
+a barrier's name must have 1 to 200 bytes, not 10485760
+a barrier's name must have 1 to 200 bytes, not 0`), strings.TrimSpace(out))
 	assert.Equal(t, &Progress{Current: 10000, Total: 10000, Message: "loss 0.1"}, h.Progress(h.ids[0]))
 	b := must.Get(os.ReadFile(filepath.Join(h.logs, "0", "0", tasklog.ResultFile)))(t)
 	assert.JSONEq(t, `{"ü": [null, 1.5]}`, string(b))
@@ -61,7 +61,7 @@ the name of a barrier has 1 to 200 bytes, not 0`), strings.TrimSpace(out))
 func TestPythonResultsOfAllKinds(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ResultFile)
-	assert.Equal(t, "clusterrun: the result: when is a date; JSON has no word for that, so its text is kept\n", p.run(h, 0, `
+	assert.Equal(t, "clusterrun: the result: when is a date; JSON cannot represent it, so it is stored as text\n", p.run(h, 0, `
 import clusterrun, datetime, os, sys
 os.dup2(1, 2)
 clusterrun.main(lambda: {"loss": float("nan"), "epochs": 10, "when": datetime.date(2024, 2, 29)})

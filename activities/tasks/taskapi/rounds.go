@@ -138,7 +138,7 @@ func (r *rounds) join(t *ticket, a barriers.Arrival) []told {
 		case spec.BarrierOthers:
 			return refuse(wire.CodeBarrierMismatch, "barrier %q, round %d: %s", a.Name, o.number, spec.OtherParticipantsText(a.Task, a.Participants, o.participants))
 		case spec.BarrierTooMany:
-			return refuse(wire.CodeAlreadyWaiting, "barrier %q, round %d: %s waits there too often at the same time; let only one thread wait", a.Name, o.number, a.Task)
+			return refuse(wire.CodeAlreadyWaiting, "barrier %q, round %d: %s is waiting at it too many times; let only one thread wait", a.Name, o.number, a.Task)
 		case spec.BarrierTooLarge:
 			return refuse(wire.CodeTooLarge, "barrier %q, round %d: %s", a.Name, o.number, spec.TooLargeText())
 		}

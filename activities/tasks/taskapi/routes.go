@@ -57,7 +57,7 @@ func (s *Server) answer(r *request) (any, *wire.Problem) {
 	if !ok {
 		allowed := slices.Sorted(maps.Keys(methods))
 		r.w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " is not for " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
+		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " does not support " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
 	}
 	return h(r)
 }
@@ -87,11 +87,11 @@ func putProgress(r *request) (any, *wire.Problem) {
 	}
 	switch {
 	case p.Current == nil:
-		return nil, invalid("current", "it is missing; want how far the task has got, such as 3")
+		return nil, invalid("current", "it is missing; set how far the task has got, such as 3")
 	case *p.Current < 0:
 		return nil, invalid("current", "it cannot be negative")
 	case p.Total < 0:
-		return nil, invalid("total", "it cannot be negative; leave it out if it is unknown")
+		return nil, invalid("total", "it cannot be negative; omit it if it is unknown")
 	}
 	if len(p.Metrics) > series.MaxMetrics {
 		return nil, invalid("metrics", fmt.Sprintf("there are %d; give at most %d", len(p.Metrics), series.MaxMetrics))

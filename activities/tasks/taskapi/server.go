@@ -237,7 +237,7 @@ func (s *Server) Reports(id runkey.Task) []series.Report {
 func (s *Server) Release(run runkey.Run) {
 	s.files.Lock()
 	defer s.files.Unlock()
-	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
+	s.endWhere(func(g group) bool { return g.run == run }, "the run has been released on this host")
 	s.mu.Lock()
 	delete(s.stops, run)
 	s.mu.Unlock()

@@ -374,7 +374,7 @@ func TestBadRequests(t *testing.T) {
 		{`null`, "current", "it is missing"},
 		{"", "current", "it is missing"},
 		{`[1]`, "", "it is an array; want an object"},
-		{`{"current": 1} x`, "", "something follows"},
+		{`{"current": 1} x`, "", "unexpected data after"},
 		{`{"current": 1`, "", "the JSON ends too early"},
 		{`{"current": 1e999}`, "current", "field current: the number 1e999 is too large"},
 		{`{"current": NaN}`, "", "not JSON"},
@@ -684,12 +684,12 @@ func TestVisitsEndWithTheProcess(t *testing.T) {
 	first := h.arrive(testContext(t), 0, "x")
 	<-w.arrived
 	h.Ended(h.ids[0], false, "exited with exit code 1")
-	require.ErrorContains(t, <-w.left, "the process of worker-0 that arrived has ended")
-	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has ended")
+	require.ErrorContains(t, <-w.left, "the process of worker-0 that arrived has exited")
+	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has exited")
 
 	second := h.arrive(testContext(t), 0, "x")
 	<-w.arrived
 	h.Server.Release(h.run)
-	require.ErrorContains(t, <-w.left, "the run is released on this host")
-	assert.Contains(t, broken(t, <-second).Message, "the run is released on this host")
+	require.ErrorContains(t, <-w.left, "the run has been released on this host")
+	assert.Contains(t, broken(t, <-second).Message, "the run has been released on this host")
 }

@@ -101,9 +101,9 @@ func (s *Server) restoreOf(e *endpoint) {
 	}
 	switch {
 	case err == nil:
-		s.Log.Warn("The socket of a task was removed; it is created again.", zap.String("task", e.id.Task), zap.String("path", e.path))
+		s.Log.Warn("A task's socket was removed; creating it again.", zap.String("task", e.id.Task), zap.String("path", e.path))
 	case !e.missing:
-		s.Log.Warn("The socket of a task was removed, and cannot be created again yet.", zap.String("task", e.id.Task), zap.Error(err))
+		s.Log.Warn("A task's socket was removed, and cannot be created again yet.", zap.String("task", e.id.Task), zap.Error(err))
 	}
 	e.missing = err != nil
 }

@@ -80,12 +80,12 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 		case "wait":
 			d, err := time.ParseDuration(value[0])
 			if err != nil || d < 0 {
-				return q, invalid(name, `must be a time span of 0s or more, such as "30s"`)
+				return q, invalid(name, `must be a duration of 0s or more, such as "30s"`)
 			}
 			q.wait = min(d, maxStopWait)
 		case "after":
 			if q.after, err = strconv.Atoi(value[0]); err != nil || q.after < 0 {
-				return q, invalid(name, "give the seq of an answer, a number from 0")
+				return q, invalid(name, "use the seq of an answer, a number from 0")
 			}
 		default:
 			return q, invalid(cutName(name), "unknown parameter; the parameters are wait and after")

@@ -244,7 +244,7 @@ func TestLongStops(t *testing.T) {
 	assert.True(t, strings.HasPrefix(wish.Error.Message, "ü") && strings.HasSuffix(wish.Error.Message, "…"), "of a message its beginning")
 	assert.InDelta(t, wire.MaxStopTraceback, len(wish.Error.Traceback), 3)
 	assert.True(t, strings.HasPrefix(wish.Error.Traceback, "ü") && strings.HasSuffix(wish.Error.Traceback, "üend"), "of a traceback both ends")
-	assert.Contains(t, wish.Error.Traceback, "bytes are left out")
+	assert.Contains(t, wish.Error.Traceback, "bytes omitted")
 	assert.Len(t, wish.Error.Kind, maxKind)
 	b := must.Get(json.Marshal(wish))(t)
 	assert.Less(t, len(b), 256<<10)
@@ -269,7 +269,7 @@ func TestBadStops(t *testing.T) {
 		{`{"why": "x"}`, "why", "unknown field"},
 		{`true`, "", "it is a bool; want an object"},
 		{`{"reason": "x"`, "", "the JSON ends too early"},
-		{`{"reason": "x"} {}`, "", "something follows"},
+		{`{"reason": "x"} {}`, "", "unexpected data after"},
 	} {
 		p := h.refused(400, wire.CodeInvalid, "POST", wire.PathStop, c.body)
 		assert.Equal(t, c.field, p.Field, c.body)

@@ -165,7 +165,7 @@ func withdrawn(name string) *wire.Problem {
 
 // ofEnded returns the answer to an ended process's arrival.
 func ofEnded(task string) *wire.Problem {
-	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}
+	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has exited", task)}
 }
 
 func overBecause(why string) *wire.Problem {

@@ -175,7 +175,7 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	ctx, cancel := context.WithTimeout(b.group.Context(), restartPatience)
 	defer cancel()
 	if err := b.Config.Restart(ctx, run.Key, task); err != nil {
-		b.Log.Warn("a process that ignores a cancellation could not be restarted", zap.String("task", task), zap.Error(err))
+		b.Log.Warn("could not restart a process that ignored a cancellation", zap.String("task", task), zap.Error(err))
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *Config) queueInput(run *Run) closure.QueueInput {
 	}
 	in, err := closure.NewQueueInput(s, run.ofQueue(), c.Getenv)
 	if err != nil {
-		c.Log.Warn("a variable of this host worker is ignored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+		c.Log.Warn("ignoring a variable of this host worker", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}
 	return in
 }
@@ -208,6 +208,6 @@ func (c *Config) noteQueue(run *Run) {
 		return
 	}
 	if _, err := c.Plans.Note(run.Key, func(n *Notes) { n.Served = true }); err != nil {
-		c.Log.Warn("the call queue of a run could not be recorded; it may stay open after the run", zap.Error(err))
+		c.Log.Warn("could not record a run's call queue; it may stay open after the run", zap.Error(err))
 	}
 }

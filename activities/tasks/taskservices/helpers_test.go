@@ -201,7 +201,7 @@ func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	h := newServices(t, Config{Queues: queuesAt(server), Log: zap.New(log)})
 	require.NoError(t, h.next(t.Context(), "worker-0", asks("a", 1)))
 	<-server.heard
-	warnings := logged.FilterMessage("the call queue could not be notified which tasks serve; retrying").All()
+	warnings := logged.FilterMessage("could not notify the call queue which tasks serve; retrying").All()
 	require.Len(t, warnings, 1)
 	assert.Equal(t, "the message is too large", warnings[0].ContextMap()["error"])
 }

@@ -7,7 +7,7 @@ import (
 
 // Plans stores data on disk about the runs with tasks on a host.
 type Plans interface {
-	// Run returns a run that uses or used this host.
+	// Run returns the run with the given key, which uses or has used this host.
 	Run(runkey.Run) (Run, error)
 	// Note changes a run's notes, and returns the run once they are on disk. The function must
 	// replace maps and slices instead of modifying them.

@@ -37,8 +37,8 @@ type Config struct {
 	// Poll polls for a run's closure batches until stop is called. If nil, only batches addressed
 	// to this host arrive.
 	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
-	// Restart stops the process of a task that does not return from a call. The process restarts
-	// as if by an operator.
+	// Restart stops the process of a task that does not return from a call. The process restarts as
+	// if an operator had restarted it.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
 	// MayServe returns an error if a task must not receive closures.
 	MayServe func(run runkey.Run, task string) error
@@ -167,7 +167,7 @@ func (s *Services) Release(ctx context.Context, run runkey.Run) {
 	if s.meetings != nil {
 		// A round that cannot be closed now detects that the run is over.
 		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
-			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
+			s.Log.Warn("a released run's barrier is still open", zap.Error(err))
 		}
 	}
 	s.Server.Release(run)
@@ -189,7 +189,7 @@ func (s *Services) NoteQueue(key runkey.Run) {
 	}
 }
 
-var errReleased = errors.New("the run is released on this host")
+var errReleased = errors.New("the run has been released on this host")
 
 // runOf returns a task's run if the run is in the task's generation.
 func (c *Config) runOf(by runkey.Task) (Run, error) {
@@ -198,7 +198,7 @@ func (c *Config) runOf(by runkey.Task) (Run, error) {
 	case err != nil, r.Released:
 		return Run{}, errReleased
 	case r.Generation != by.Generation:
-		return Run{}, fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", by.Generation, r.Generation)
+		return Run{}, fmt.Errorf("restart %[2]d of all tasks has started; this request is for restart %[1]d", by.Generation, r.Generation)
 	}
 	return r, nil
 }

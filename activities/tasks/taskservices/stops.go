@@ -91,7 +91,7 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (now spec.Stoppin
 	known, err := s.learn(run.Key, now)
 	if err != nil {
 		// The run has decided, and will notify this host.
-		s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+		s.Log.Warn("could not store a run's answer", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 		return now, nil
 	}
 	return known, nil
@@ -130,7 +130,7 @@ func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(),
 	select {
 	case gate <- struct{}{}:
 	case <-ctx.Done():
-		return r, nil, fmt.Errorf("other requests of this host are waiting for the run's answer: %w", ctx.Err())
+		return r, nil, fmt.Errorf("other requests on this host are already waiting for the run's answer: %w", ctx.Err())
 	}
 	leave = func() { <-gate }
 	if r, err = s.runOf(by); err != nil {

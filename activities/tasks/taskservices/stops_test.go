@@ -190,15 +190,15 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	older := by("worker-0")
 	older.Generation = 0
 	_, err := h.stops.RequestStop(t.Context(), older, spec.TogetherRequest{})
-	require.EqualError(t, err, "restart 1 of all tasks has begun; this request is for restart 0")
+	require.EqualError(t, err, "restart 1 of all tasks has started; this request is for restart 0")
 	_, err = h.stops.ClearStop(t.Context(), older)
-	require.EqualError(t, err, "restart 1 of all tasks has begun; this request is for restart 0")
+	require.EqualError(t, err, "restart 1 of all tasks has started; this request is for restart 0")
 	nobody := by("worker-0")
 	nobody.Run.RunID = "2"
 	_, err = h.stops.RequestStop(t.Context(), nobody, spec.TogetherRequest{})
-	require.EqualError(t, err, "the run is released on this host")
+	require.EqualError(t, err, "the run has been released on this host")
 	h.Plans.(*remembered).change(servedRun, func(r *Run) { r.Released = true })
 	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
-	require.EqualError(t, err, "the run is released on this host")
+	require.EqualError(t, err, "the run has been released on this host")
 	assert.Empty(t, r.asked)
 }

@@ -70,9 +70,9 @@ type ClosuresAnswer struct {
 func CheckFunction(name string) string {
 	switch {
 	case name == "" || len(name) > closure.MaxFunctionName:
-		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), closure.MaxFunctionName)
+		return fmt.Sprintf("it has %d bytes; use 1 to %d", len(name), closure.MaxFunctionName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return "has control characters or is not UTF-8"
+		return "contains control characters or is not UTF-8"
 	}
 	return ""
 }

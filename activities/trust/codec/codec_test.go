@@ -111,12 +111,12 @@ func TestFilesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")
 	for _, c := range []struct{ text, want string }{
-		{"", "no key in it"},
-		{"# nothing\n", "no key in it"},
+		{"", "it contains no key"},
+		{"# nothing\n", "it contains no key"},
 		{"2026-11\n", "line 1 has 1 words"},
 		{line("a", 32) + "b c d\n", "line 2 has 3 words"},
 		{"a %%%\n", `line 1: the key "a" is not in base64`},
-		{line("a", 16), `line 1: the key "a" has 16 bytes: it needs 32`},
+		{line("a", 16), `line 1: the key "a" has 16 bytes, but needs 32`},
 		{line("a", 32) + line("b", 32) + line("a", 32), `line 3: key "a" appears twice`},
 		{"a " + strings.Repeat("A", 1<<20), "token too long"},
 	} {
@@ -132,7 +132,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660} {
 		require.NoError(t, os.Chmod(file, mode))
 		_, err := codec.Open(file)
-		assert.ErrorContains(t, err, fmt.Sprintf("(mode %04o); chmod 600", mode))
+		assert.ErrorContains(t, err, fmt.Sprintf("(mode %04o); run chmod 600", mode))
 	}
 	_, err := codec.Open(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)

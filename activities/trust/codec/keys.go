@@ -65,9 +65,9 @@ func (k *Keys) load() error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", k.file)
 	case !isOurs(info):
-		return fmt.Errorf("%s belongs to another user, who knows the keys: use a file of your own", k.file)
+		return fmt.Errorf("%s belongs to another user, who therefore knows the keys: use your own file", k.file)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("other users can read %s (mode %04o); chmod 600 it, and use a new key if one of them did", k.file, info.Mode().Perm())
+		return fmt.Errorf("other users can read %s (mode %04o); run chmod 600 on it, and use a new key if someone did", k.file, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
@@ -98,7 +98,7 @@ func parse(text []byte) (keySet, error) {
 			continue
 		}
 		if len(words) != 2 {
-			return set, fmt.Errorf("line %d has %d words: write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does", n, len(words))
+			return set, fmt.Errorf("line %d has %d words: write an ID and a key, as in `echo \"2026-11 $(openssl rand -base64 32)\"`", n, len(words))
 		}
 		id := words[0]
 		key, err := base64.StdEncoding.DecodeString(words[1])
@@ -106,7 +106,7 @@ func parse(text []byte) (keySet, error) {
 			return set, fmt.Errorf("line %d: the key %q is not in base64", n, id)
 		}
 		if len(key) != keySize {
-			return set, fmt.Errorf("line %d: the key %q has %d bytes: it needs %d, as `openssl rand -base64 32` makes", n, id, len(key), keySize)
+			return set, fmt.Errorf("line %d: the key %q has %d bytes, but needs %d, as from `openssl rand -base64 32`", n, id, len(key), keySize)
 		}
 		if set.byID[id] != nil {
 			return set, fmt.Errorf("line %d: key %q appears twice; give each key its own ID", n, id)
@@ -124,7 +124,7 @@ func parse(text []byte) (keySet, error) {
 		return set, err
 	}
 	if set.newest == "" {
-		return set, fmt.Errorf("no key in it; write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does")
+		return set, fmt.Errorf("it contains no key; write an ID and a key, as in `echo \"2026-11 $(openssl rand -base64 32)\"`")
 	}
 	return set, nil
 }

@@ -35,12 +35,12 @@ type Server struct {
 // to this machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
-		http.Error(w, "The codec server does not answer to this name: use 127.0.0.1 or localhost.", http.StatusForbidden)
+		http.Error(w, "The codec server does not serve this host name: use 127.0.0.1 or localhost.", http.StatusForbidden)
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if !slices.Contains(s.Origins, origin) {
-			http.Error(w, "Pages of this origin are not allowed; see --origin of clusterrun server codec.", http.StatusForbidden)
+			http.Error(w, "Pages from this origin are not allowed; see --origin in `clusterrun server codec --help`.", http.StatusForbidden)
 			return
 		}
 		h := w.Header()
@@ -61,11 +61,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.allows(r) {
-		http.Error(w, "A token is required; clusterrun server codec prints it.", http.StatusUnauthorized)
+		http.Error(w, "A token is required; `clusterrun server codec` prints it.", http.StatusUnauthorized)
 		return
 	}
 	if r.URL.Path == "/" && r.Method == http.MethodGet {
-		_, _ = w.Write([]byte("This browser may decode now.\n"))
+		_, _ = w.Write([]byte("This browser can now decode.\n"))
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)

@@ -50,14 +50,14 @@ func (g *Guard) Log(e Entry) error {
 	}
 	f, err := openAudit(file)
 	if err != nil {
-		return fmt.Errorf("the audit log cannot be written: %w", err)
+		return fmt.Errorf("cannot write the audit log: %w", err)
 	}
 	_, err = f.Write(append(b, '\n'))
 	if closing := f.Close(); err == nil {
 		err = closing
 	}
 	if err != nil {
-		return fmt.Errorf("the audit log cannot be written: %w", err)
+		return fmt.Errorf("cannot write the audit log: %w", err)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (g *Guard) Decide(r policy.Request) policy.Decision {
 	}
 	p, _, err := g.load()
 	if err != nil {
-		return policy.Decision{Reason: "the policy of this host cannot be used: " + err.Error()}
+		return policy.Decision{Reason: "this host's policy cannot be used: " + err.Error()}
 	}
 	r.AsRoot = os.Geteuid() == 0
 	return p.Decide(r)
@@ -151,16 +151,16 @@ func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by U
 	}
 	_, signers, err := g.load()
 	if err != nil {
-		return nil, "", fmt.Errorf("the policy of this host cannot be used: %w", err)
+		return nil, "", fmt.Errorf("this host's policy cannot be used: %w", err)
 	}
 	principals, id, err = st.Verify(*signature, signers, g.now())
 	if err != nil {
-		return nil, "", fmt.Errorf("the signature is refused: %w", err)
+		return nil, "", fmt.Errorf("the signature was refused: %w", err)
 	}
 	g.using.Lock()
 	defer g.using.Unlock()
 	if err := g.use(id, signature.Expires, by); err != nil {
-		return nil, "", fmt.Errorf("the signature is refused: %w", err)
+		return nil, "", fmt.Errorf("the signature was refused: %w", err)
 	}
 	return principals, id, nil
 }

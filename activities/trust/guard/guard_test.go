@@ -52,7 +52,7 @@ func TestPolicyIsReadAnewWhenItHasChanged(t *testing.T) {
 	write(t, file, "rules: [{signers: [unsigned], program: [/bin/sh]}]")
 	d := g.Decide(sh)
 	assert.False(t, d.Allowed)
-	assert.Contains(t, d.Reason, "the policy of this host cannot be used")
+	assert.Contains(t, d.Reason, "this host's policy cannot be used")
 	assert.Contains(t, d.Reason, "rules[0].program: not a field of rule")
 	write(t, file, unsignedSh+"\n")
 	assert.True(t, g.Decide(sh).Allowed)
@@ -80,8 +80,8 @@ func TestPolicyThatOthersCanWriteIsRefused(t *testing.T) {
 		require.NoError(t, os.Symlink(file, link))
 		require.NoError(t, New(link, "", dir).Check(), name)
 		require.NoError(t, spoil(dir, file))
-		assert.ErrorContains(t, New(file, "", dir).Check(), "can be written by others", name)
-		assert.ErrorContains(t, New(link, "", dir).Check(), "can be written by others", name+", through a link")
+		assert.ErrorContains(t, New(file, "", dir).Check(), "is writable by others", name)
+		assert.ErrorContains(t, New(link, "", dir).Check(), "is writable by others", name+", through a link")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestPolicyOfSomebodyElseIsRefused(t *testing.T) {
 	}
 	g, file := newGuard(t, unsignedSh)
 	require.NoError(t, os.Chown(file, 65534, 65534))
-	assert.ErrorContains(t, g.Check(), "belongs to user 65534; it must belong to root or to the user of the host worker")
+	assert.ErrorContains(t, g.Check(), "belongs to user 65534; it must belong to root or to the host worker's user")
 	require.NoError(t, os.Chown(file, 0, 0))
 	require.NoError(t, os.Chown(filepath.Dir(file), 65534, 65534))
 	assert.ErrorContains(t, g.Check(), "belongs to user 65534")
@@ -112,7 +112,7 @@ func TestPolicyThatCannotBeReadIsRefused(t *testing.T) {
 	write(t, signers, "")
 	require.NoError(t, g.Check())
 	require.NoError(t, os.Chmod(signers, 0o666))
-	assert.ErrorContains(t, g.Check(), "can be written by others")
+	assert.ErrorContains(t, g.Check(), "is writable by others")
 }
 
 // signedBy returns a guard with a signer, and a function that signs as that signer.
@@ -135,7 +135,7 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	of := signatures.OfRun("r", s)
 	late := sign("r", s, begin)
 	_, _, err := g.Signers(of, late, run)
-	assert.ErrorContains(t, err, "it has expired at 2026-11-23T08:00:00Z")
+	assert.ErrorContains(t, err, "it expired at 2026-11-23T08:00:00Z")
 
 	signature := sign("r", s, begin.Add(time.Minute))
 	who, _, err := g.Signers(of, signature, run)
@@ -146,7 +146,7 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	_, _, err = g.Signers(of, signature, run)
 	require.NoError(t, err, "the run has begun here")
 	_, _, err = g.Signers(of, signature, Use{Namespace: "default", Workflow: "r", Run: "second"})
-	assert.ErrorContains(t, err, "it was used before")
+	assert.ErrorContains(t, err, "it has been used before")
 
 	// The guard remembers only the uses of this host's runs.
 	now = begin.Add(2 * time.Hour)
@@ -155,7 +155,7 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, g.Forget(func(Use) bool { return false }))
 	_, _, err = g.Signers(of, signature, run)
-	assert.ErrorContains(t, err, "it has expired")
+	assert.ErrorContains(t, err, "it expired")
 }
 
 func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
@@ -175,7 +175,7 @@ func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
 	require.NoError(t, use(1, 0))
 	assert.Error(t, use(0, 1), "that generation is over")
 	_, _, err = g.Signers(of, signature, Use{})
-	assert.ErrorContains(t, err, "it was used before")
+	assert.ErrorContains(t, err, "it has been used before")
 }
 
 // A signature written differently is still the same signature.
@@ -204,7 +204,7 @@ func TestSignatureIsUsedUpHoweverItIsWritten(t *testing.T) {
 		require.NoError(t, err, "%s: it is the same signature", how)
 		assert.Equal(t, []string{"alice"}, who, how)
 		_, _, err = g.Signers(of, &again, Use{Run: "second"})
-		assert.ErrorContains(t, err, "it was used before", how)
+		assert.ErrorContains(t, err, "it has been used before", how)
 	}
 	later := sign("r", s, begin.Add(time.Hour))
 	_, _, err = g.Signers(of, later, Use{Run: "second"})
@@ -240,7 +240,7 @@ func TestAuditLog(t *testing.T) {
 
 	require.NoError(t, os.Remove(g.audit))
 	require.NoError(t, os.Symlink("/dev/null", g.audit))
-	assert.ErrorContains(t, g.Log(Entry{What: "start"}), "the audit log cannot be written")
+	assert.ErrorContains(t, g.Log(Entry{What: "start"}), "cannot write the audit log")
 	g.audit = filepath.Join(g.audit, "no", "such")
 	assert.Error(t, g.Check())
 }

@@ -62,11 +62,11 @@ func trusted(path string, info os.FileInfo) error {
 		return errors.New("its owner cannot be determined")
 	}
 	if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d; it must belong to root or to the user of the host worker", path, stat.Uid)
+		return fmt.Errorf("%s belongs to user %d; it must belong to root or to the host worker's user", path, stat.Uid)
 	}
 	sticky := info.IsDir() && info.Mode()&fs.ModeSticky != 0 && stat.Uid == 0
 	if info.Mode().Perm()&0o022 != 0 && !sticky {
-		return fmt.Errorf("%s can be written by others; chmod go-w %s", path, path)
+		return fmt.Errorf("%s is writable by others; run chmod go-w %s", path, path)
 	}
 	return nil
 }

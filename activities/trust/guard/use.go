@@ -46,7 +46,7 @@ func (g *Guard) use(id, expires string, by Use) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if signatures.Expired(spec.Signature{Expires: expires}, g.now()) {
-			return fmt.Errorf("it has expired at %s", expires)
+			return fmt.Errorf("it expired at %s", expires)
 		}
 	case err != nil:
 		return err
@@ -55,7 +55,7 @@ func (g *Guard) use(id, expires string, by Use) error {
 	case before.Use == by:
 		return nil
 	case !before.again(by):
-		return errors.New("it was used before; sign again")
+		return errors.New("it has been used before; sign again")
 	}
 	if by.Run == "" {
 		return nil

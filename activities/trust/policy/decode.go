@@ -48,15 +48,15 @@ func (c *checker) add(where, message, remedy string) {
 
 func (c *checker) check(p *Policy) {
 	if p.Rules == nil {
-		c.add("rules", "missing", "write for example rules: [{signers: [alice@example.com], user: alice}]")
+		c.add("rules", "missing", "for example, rules: [{signers: [alice@example.com], user: alice}]")
 	}
 	for i, r := range p.Rules {
 		at := fmt.Sprintf("rules[%d].", i)
 		if len(r.Signers) == 0 {
-			c.add(at+"signers", "missing", "name principals of allowed_signers, or unsigned")
+			c.add(at+"signers", "missing", "name principals from allowed_signers, or unsigned")
 		}
 		if p.AllowedSigners == "" && slices.ContainsFunc(r.Signers, func(s string) bool { return s != Unsigned }) {
-			c.add(at+"signers", "names signers, and the policy has no allowed_signers", "write allowed_signers: FILE with their keys")
+			c.add(at+"signers", "names signers, but the policy has no allowed_signers", "write allowed_signers: FILE, with a file that contains their keys")
 		}
 		c.patterns(at+"signers", r.Signers, c.name)
 		c.patterns(at+"programs", r.Programs, c.path)
@@ -71,7 +71,7 @@ func (c *checker) check(p *Policy) {
 			}
 		}
 		if strings.ContainsAny(r.User, " :/\x00") {
-			c.add(at+"user", fmt.Sprintf("%q is not the name of a user", r.User), "write a name or a number")
+			c.add(at+"user", fmt.Sprintf("%q is not a user name", r.User), "write a name or a number")
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (c *checker) patterns(where string, patterns []string, check func(where, pa
 
 func (c *checker) name(where, pattern string) {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), `write a name, or the start of several and a star, such as "NCCL_*"`)
+		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), `write a name, or a prefix and a star, such as "NCCL_*"`)
 	}
 }
 
@@ -95,10 +95,10 @@ func (c *checker) path(where, pattern string) {
 	case err != nil:
 		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), "write a path, such as /opt/jobs/*")
 	case !path.IsAbs(rest):
-		c.add(where, fmt.Sprintf("%q is not an absolute path", pattern), "write one, such as /usr/bin/python3, or ship:/ and more for what a run ships")
+		c.add(where, fmt.Sprintf("%q is not an absolute path", pattern), "write one such as /usr/bin/python3, or use ship:/ for shipped files")
 	case path.Clean(rest) != rest && path.Clean(rest)+"/" != rest:
 		c.add(where, fmt.Sprintf("%q is not a clean path", pattern), "write "+path.Clean(rest))
 	case strings.Contains(strings.TrimSuffix(rest, everythingBelow), "**"):
-		c.add(where, fmt.Sprintf("%q has ** before its end", pattern), "write /** at the end, for everything below")
+		c.add(where, fmt.Sprintf("%q has ** before its end", pattern), "write /** at the end, for everything in a directory")
 	}
 }

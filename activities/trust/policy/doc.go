@@ -31,9 +31,9 @@
 //
 // # Bounds
 //
-// A missing bound does not restrict anything, with two exceptions. If a rule bounds programs, the
-// spec may set only the variables that env lists, because LD_PRELOAD turns any program into
-// another program, and so do other variables that name code: PYTHONPATH, BASH_ENV,
-// NCCL_NET_PLUGIN. And no rule grants root implicitly: a host worker that runs as root denies
-// requests allowed by a rule without a user; to run as root, the rule must name it.
+// A missing bound does not restrict anything, with two exceptions. If a rule restricts programs,
+// the spec may set only the variables listed in env, because LD_PRELOAD and other variables that
+// name code (PYTHONPATH, BASH_ENV, NCCL_NET_PLUGIN) can make any program run different code. And no
+// rule grants root implicitly: a host worker that runs as root denies requests allowed by a rule
+// without a user; to run as root, the rule must name it.
 package policy

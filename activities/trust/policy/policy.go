@@ -130,7 +130,7 @@ func (p *Policy) Decide(r Request) Decision {
 		why = append(why, fmt.Sprintf("rule %d %s", i+1, problem))
 	}
 	if len(why) == 0 {
-		return Decision{Reason: "no rule is for " + Who(r.Signers)}
+		return Decision{Reason: "no rule applies to " + Who(r.Signers)}
 	}
 	return Decision{Reason: strings.Join(why, "; ")}
 }
@@ -138,7 +138,7 @@ func (p *Policy) Decide(r Request) Decision {
 // Who names signers in a sentence.
 func Who(signers []string) string {
 	if len(signers) == 0 {
-		return "what is " + Unsigned
+		return Unsigned + " requests"
 	}
 	return strings.Join(signers, ", ")
 }
@@ -187,7 +187,7 @@ func (r *Rule) problem(q Request) string {
 	}
 	switch {
 	case q.AsRoot && r.User == "":
-		return "names no user, and the host worker runs as root"
+		return "names no user, but the host worker runs as root"
 	case q.Ask == AskClosures && !r.Closures:
 		return "does not allow closures"
 	case q.Ask != "" && q.Ask != AskClosures && r.Requests != nil && !slices.Contains(r.Requests, q.Ask):

@@ -80,7 +80,7 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	_, _, err = OfRun("iris-1", s).Verify(*signature, signersOf(t, line("bob", newKey(t))), now)
 	assert.ErrorContains(t, err, "is not among the allowed signers")
 	_, _, err = OfRun("iris-1", s).Verify(spec.Signature{Expires: signature.Expires, SSH: "x"}, by, now)
-	assert.ErrorContains(t, err, "not an SSH signature")
+	assert.ErrorContains(t, err, "not a verifiable SSH signature")
 	assert.True(t, Expired(*signature, now))
 	assert.False(t, Expired(*signature, now.Add(-time.Second)))
 	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
@@ -164,7 +164,7 @@ func TestRefusedAlgorithms(t *testing.T) {
 	certified := must.Get(ssh.NewCertSigner(certificate, key))(t)
 	text := must.Get(sign(certified, Namespace, []byte("message")))(t)
 	_, err := verify(text, Namespace, []byte("message"))
-	require.ErrorContains(t, err, "by a certificate")
+	require.ErrorContains(t, err, "with a certificate")
 
 	private := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	old := must.Get(ssh.NewSignerFromKey(private))(t)
@@ -209,7 +209,7 @@ func TestAgreesWithSSHKeygen(t *testing.T) {
 		by := must.Get(verify(string(theirs), Namespace, []byte("message")))(t)
 		assert.Equal(t, key.PublicKey().Marshal(), by.Marshal())
 		_, err := verify(string(theirs), "git", []byte("message"))
-		assert.ErrorContains(t, err, `it is for "clusterrun-run"`)
+		assert.ErrorContains(t, err, `its namespace is "clusterrun-run"`)
 	}
 }
 

@@ -59,7 +59,7 @@ func parseSigner(line string) (signer, error) {
 	}
 	key, _, options, more, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil || len(bytes.TrimSpace(more)) > 0 {
-		return one, errors.New("no readable key after the principals")
+		return one, errors.New("there is no readable key after the principals")
 	}
 	one.key = key.Marshal()
 	for _, o := range options {
@@ -130,7 +130,7 @@ func (s *Signers) of(key ssh.PublicKey, now time.Time) ([]string, error) {
 	case len(principals) > 0:
 		return principals, nil
 	case known:
-		return nil, fmt.Errorf("the key %s is not valid now, or not for %s", ssh.FingerprintSHA256(key), Namespace)
+		return nil, fmt.Errorf("the key %s is not valid at present, or not for %s", ssh.FingerprintSHA256(key), Namespace)
 	}
 	return nil, fmt.Errorf("the key %s is not among the allowed signers", ssh.FingerprintSHA256(key))
 }

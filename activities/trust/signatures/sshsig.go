@@ -23,14 +23,14 @@ func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	signature, err := sshsig.Unarmor([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("it is not an SSH signature that can be checked: %w", err)
+		return nil, fmt.Errorf("it is not a verifiable SSH signature: %w", err)
 	}
 	if signature.Namespace != namespace {
-		return nil, fmt.Errorf("it is for %q, not for %s", signature.Namespace, namespace)
+		return nil, fmt.Errorf("its namespace is %q instead of %s", signature.Namespace, namespace)
 	}
 	key := signature.PublicKey
 	if _, isCertificate := key.(*ssh.Certificate); isCertificate {
-		return nil, errors.New("it is by a certificate; sign with the key itself")
+		return nil, errors.New("it was made with a certificate; sign with the key itself")
 	}
 	if err := sshsig.Verify(bytes.NewReader(message), signature, key, signature.HashAlgorithm, namespace); err != nil {
 		return nil, errMismatch
@@ -39,4 +39,4 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 }
 
 // errMismatch is returned if the key signed something else.
-var errMismatch = errors.New("it is for other content")
+var errMismatch = errors.New("it signs different content")

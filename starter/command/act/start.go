@@ -17,10 +17,10 @@ func Start(a *cli.App) *cobra.Command {
 	var o startOptions
 	cmd := &cobra.Command{
 		Use:   "start [flags] RUN TASK [-- COMMAND [ARG...]]",
-		Short: "Start a task that has ended, or a new one",
+		Short: "Start a task that has exited, or a new one",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && slices.Contains(cli.SpecExtensions, filepath.Ext(args[0])) {
-				return cli.Usagef("%s is a file, and start starts tasks of a run; `clusterrun run %s` starts a run", args[0], args[0])
+				return cli.Usagef("%s is a file, but start starts a run's tasks; `clusterrun run %s` starts a run", args[0], args[0])
 			}
 			return o.runs.Args(cli.SomeArgs(2, "RUN or TASK"))(cmd, args)
 		},
@@ -28,11 +28,11 @@ func Start(a *cli.App) *cobra.Command {
 			return runStart(cmd.Context(), a, cmd, positional, &o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "give the command this `ARGUMENT`, instead of the arguments of the task's type; may be repeated")
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "pass this `ARGUMENT` to the command, instead of the arguments of the task's type; may be repeated")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
 	specs.SecretFlag(cmd.Flags(), &o.secrets)
 	cmd.Flags().StringVar(&o.dir, "dir", "", "run in `DIRECTORY` instead of the task's")
-	cmd.Flags().BoolVar(&o.gap, "new", false, "allow an index that leaves a gap after the others of its type")
+	cmd.Flags().BoolVar(&o.gap, "new", false, "allow an index that leaves a gap after the type's other indexes")
 	o.runs.Flags(cmd)
 	o.g.Register(cmd.Flags(), "")
 	return cmd

@@ -18,7 +18,7 @@ func Stop(a *cli.App) *cobra.Command {
 	o := stopOptions{runs: cli.RunSelector{Of: cli.OpenRuns}}
 	cmd := &cobra.Command{
 		Use:   "stop [flags] RUN... | RUN TASK...",
-		Short: "Stop runs, or some tasks of one (--kill, --graceful)",
+		Short: "Stop runs, or some of a run's tasks (--kill, --graceful)",
 		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
 	}
@@ -26,15 +26,15 @@ func Stop(a *cli.App) *cobra.Command {
 	o.given = fs.Changed
 	o.runs.Flags(cmd)
 	fs.Var(&o.grace, "grace", "wait this `TIME` before SIGKILL, instead of the spec's grace")
-	fs.BoolVar(&o.kill, "kill", false, "end the processes with SIGKILL")
+	fs.BoolVar(&o.kill, "kill", false, "kill the processes with SIGKILL")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the runs have ended")
 	fs.BoolVar(&o.graceful, "graceful", false, "ask the tasks to stop by themselves")
 	fs.BoolVar(&o.cancel, "cancel", false, "withdraw a --graceful stop, so that the runs continue")
 	fs.BoolVar(&o.abandon, "abandon", false, "end the runs on the server, without a result")
-	fs.DurationVar(&o.notice, "notice", 0, "stop the tasks after this `TIME`, of which they have notice")
-	fs.BoolVar(&o.requeue, "requeue", false, "with --notice: let the runs be pending again")
+	fs.DurationVar(&o.notice, "notice", 0, "notify the tasks, and stop them after this `TIME`")
+	fs.BoolVar(&o.requeue, "requeue", false, "with --notice: return the runs to the queue")
 	fs.StringVar(&o.reason, "reason", "", "with --graceful, --notice and --abandon: the reason, a `TEXT` that reports show")
-	fs.BoolVar(&o.yes, "yes", false, "do not ask if many runs match")
+	fs.BoolVar(&o.yes, "yes", false, "do not ask for confirmation if many runs match")
 	cmd.MarkFlagsMutuallyExclusive(ways...)
 	for _, continues := range []string{"cancel", "requeue"} { // the tasks do not end, so there is nothing to wait for
 		cmd.MarkFlagsMutuallyExclusive(continues, "wait")
@@ -60,11 +60,11 @@ var ways = []string{"kill", "graceful", "notice", "cancel", "abandon", "grace"}
 func (o *stopOptions) check() error {
 	switch {
 	case o.given("notice") && o.notice <= 0:
-		return cli.Usagef("--notice %s: give the time until the stop, such as 2m", o.notice)
+		return cli.Usagef("--notice %s: specify the time until the stop, such as 2m", o.notice)
 	case o.requeue && !o.given("notice"):
-		return cli.Usagef("--requeue is for --notice; give that as well, or leave it out")
+		return cli.Usagef("--requeue requires --notice; add --notice, or omit --requeue")
 	case o.given("reason") && !o.graceful && !o.abandon && !o.given("notice"):
-		return cli.Usagef("--reason is for --graceful, --notice and --abandon; give one of them, or leave it out")
+		return cli.Usagef("--reason requires --graceful, --notice or --abandon; add one of them, or omit --reason")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	for _, flag := range []string{"kill", "graceful", "notice", "cancel", "grace"} {
 		if len(sweeps) > 0 && o.given(flag) {
 			id := sweeps[0].ID
-			return cli.Usagef("--%s is for runs, and %s is a sweep; name its trials, as '%s.*', or leave the flag out", flag, id, id)
+			return cli.Usagef("--%s applies to runs, but %s is a sweep; name its trials as '%s.*', or omit the flag", flag, id, id)
 		}
 	}
 	stop := o.stop()
@@ -131,7 +131,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, o *stopOptions) error {
 	for _, flag := range []string{"wait", "graceful", "notice", "cancel", "abandon"} {
 		if o.given(flag) {
-			return cli.Usagef("--%s is for whole runs, and %s is a task of run %s; leave out one of them", flag, tasks[0], r.ID)
+			return cli.Usagef("--%s applies to whole runs, but %s is a task of run %s; omit one of them", flag, tasks[0], r.ID)
 		}
 	}
 	q := spec.TaskRequest{Grace: o.givenGrace()}

@@ -79,7 +79,7 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFun
 			err = printStopped(a, answers[i])
 		}
 		if err == nil && len(answers[i].mayLive) > 0 {
-			err = fmt.Errorf("run %s has ended, and whether its processes have is not known", r.ID)
+			err = fmt.Errorf("run %s has ended, but it is not known whether its processes have exited", r.ID)
 		}
 		if err != nil {
 			failed(r, err)
@@ -141,7 +141,7 @@ func unpaused(namespace string, stop stopFunc) stopFunc {
 		}
 		s, err := stop(ctx, r)
 		if paused {
-			s.line += " (it was paused in Temporal, and is no longer)"
+			s.line += " (it was paused in Temporal, and has been unpaused)"
 		}
 		return s, err
 	}
@@ -186,7 +186,7 @@ func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	}
 	s := Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}
 	if s.mayLive = mayLive(before); len(s.mayLive) > 0 {
-		s.line += "; if its hosts are only silent, these live until they answer: " + shorten.List(s.mayLive, cli.MaxNamed)
+		s.line += "; if its hosts are only silent, these continue until the hosts answer: " + shorten.List(s.mayLive, cli.MaxNamed)
 	}
 	return s, nil
 }
@@ -231,7 +231,7 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 		if err != nil {
 			return Stopped{}, err
 		}
-		line := "notice given: " + r.ID
+		line := "notified: " + r.ID
 		if s.Notice != nil {
 			line += ": " + outcome.StopNotice(*s.Notice, time.Now())
 		}

@@ -108,12 +108,12 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 		return err
 	}
 	if known.Open {
-		a.Say("run %s was still open but its owner is gone; ended it", r.RunID)
+		a.Say("run %s was still open although its owner had exited; stopped it", r.RunID)
 	}
 	return nil
 }
 
-const OwnerGone = "its owner is gone"
+const OwnerGone = "its owner has exited"
 
 // isOf reports whether an abandoned run was started on server s.
 func isOf(r rundir.Record, s Server) bool {

@@ -40,15 +40,15 @@ func FlagWords(err error) string {
 	var want string
 	switch {
 	case errors.As(cause, &number) && number.Func == "ParseBool":
-		want = "give true or false"
+		want = "use true or false"
 	case errors.Is(cause, strconv.ErrRange):
-		want = "give a smaller number"
+		want = "use a smaller number"
 	case errors.As(cause, &number):
-		want = "give a whole number"
+		want = "use a whole number"
 	case strings.HasPrefix(cause.Error(), "time: "):
-		want = "write it like 3s, 90m or 1h30m"
+		want = "for example, 3s, 90m or 1h30m"
 	case errors.As(cause, &quotes):
-		want = "its quotes do not match; leave them out"
+		want = "its quotes are unbalanced; remove them"
 	default:
 		want = cause.Error()
 	}
@@ -67,9 +67,9 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	switch near := cmd.SuggestionsFor(name); {
 	case topic && !cmd.HasParent():
-		return Usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
+		return Usagef("there is no command %q; see `clusterrun help %s`", name, name)
 	case !cmd.HasParent() && (notInPath == nil || slices.Contains(SpecExtensions, filepath.Ext(name))):
-		return Usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
+		return Usagef("there is no command %q; to run a program or a spec, use `clusterrun run %s`", name, name)
 	case len(near) > 0:
 		return Usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near[0])
 	}
@@ -102,9 +102,9 @@ func missing(cmd *cobra.Command, what string) error {
 	case what != "RUN":
 		return Usagef("%s is missing; usage: %s", what, cmd.UseLine())
 	case cmd.Flags().Lookup("last") != nil:
-		return Usagef("RUN is missing: give an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
+		return Usagef("RUN is missing: use an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
 	}
-	return Usagef("RUN is missing: give an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
+	return Usagef("RUN is missing: use an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
 }
 
 func SomeArgs(least int, what string) cobra.PositionalArgs {

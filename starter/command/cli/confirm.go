@@ -16,7 +16,7 @@ import (
 // with the text refused.
 func (a *App) Confirm(items []string, question, refused string) error {
 	if a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !IsTerminal(a.Err) {
-		return Usagef("there is no terminal for a question; give --yes if you mean all %d: %s", len(items), shorten.List(items, 5))
+		return Usagef("cannot ask for confirmation without a terminal; add --yes if you mean all %d: %s", len(items), shorten.List(items, 5))
 	}
 	for _, item := range items {
 		fmt.Fprintln(a.Err, item)

@@ -18,7 +18,7 @@ func (d *Duration) Set(text string) error {
 		if _, number := strconv.Atoi(text); number == nil {
 			return fmt.Errorf("%q has no unit; write %ss, %sm or %sh", text, text, text, text)
 		}
-		return fmt.Errorf("%q is no time span; write it like 3s, 90m or 1h30m", text)
+		return fmt.Errorf("%q is not a duration; for example, 3s, 90m or 1h30m", text)
 	}
 	*d = Duration(v)
 	return nil

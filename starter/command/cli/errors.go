@@ -45,7 +45,7 @@ func Exclusive(err error) error {
 		return err
 	}
 	flags, _, _ := strings.Cut(given, "]")
-	return Usagef("--%s: give one of them", strings.Join(strings.Fields(flags), " and --"))
+	return Usagef("--%s: use only one of them", strings.Join(strings.Fields(flags), " and --"))
 }
 
 // ExitError makes the command exit with Code. If Cause is nil, nothing more is printed.

@@ -75,7 +75,7 @@ func (a *App) Lost(code int) int {
 		case errors.Is(err, syscall.EPIPE):
 			code = CodeOfSignal(syscall.SIGPIPE) // like other programs
 		default:
-			a.Say("not all output could be written: %s", err)
+			a.Say("could not write all output: %s", err)
 			code = exitcode.Machinery
 		}
 	}

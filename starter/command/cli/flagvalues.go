@@ -45,7 +45,7 @@ func (c *countOnce) Set(text string) error {
 		return err
 	}
 	if c.given && n != *c.n {
-		return fmt.Errorf("it is %d already; give it once (-n and -np are one flag)", *c.n)
+		return fmt.Errorf("it is already %d; use it once (-n and -np are the same flag)", *c.n)
 	}
 	*c.n, c.given = n, true
 	return nil

@@ -23,13 +23,13 @@ func FullDisk(dir string) error {
 	counted := err == nil && space.All > 0
 	switch {
 	case counted && space.Free < minRoom:
-		err = fmt.Errorf("the disk of %s is full (%d KiB of %d are free)", dir, space.Free>>10, space.All>>10)
+		err = fmt.Errorf("the disk with %s is full (%d KiB of %d are free)", dir, space.Free>>10, space.All>>10)
 	case counted && space.NoFiles:
-		err = fmt.Errorf("the disk of %s is full (no file more can be made)", dir)
+		err = fmt.Errorf("the disk with %s is full (it cannot hold another file)", dir)
 	default:
 		return nil
 	}
-	return remedy.With(err, "make room there, or choose another directory with --state-dir or --log-dir")
+	return remedy.With(err, "free some space, or choose another directory with --state-dir or --log-dir")
 }
 
 // Explain adds to an embedded server's error that its disk is full, if so, because the server

@@ -35,11 +35,11 @@ func (g *Globals) Register(f *pflag.FlagSet) {
 	f.StringVar(&g.Server.Namespace, "namespace", "", "use this `NAMESPACE` of the server; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
 	f.StringVar(&g.Server.Profile, "profile", "", "use the profile `NAME` of the temporal CLI's configuration file")
 	f.StringVar(&g.Server.ConfigFile, "config-file", "", "read profiles from `FILE`; default: the temporal CLI's")
-	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "encrypt what goes through the server by the keys in `FILE`; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun server codec --help`")
-	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "read the API key of the server from `FILE`, for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
-	f.StringVar(&g.StateDir, "state-dir", "", "keep databases, journals and logs in `DIR`; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
+	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "encrypt data sent to the server with the keys in `FILE`; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun server codec --help`")
+	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "read the server's API key from `FILE` for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
+	f.StringVar(&g.StateDir, "state-dir", "", "keep databases, journals and logs in `DIR`; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or a directory in $TMPDIR or /tmp if there is no home directory")
 	f.BoolVar(&g.JSON, "json", false, "print the result as JSON on stdout")
-	f.StringVar(&g.logLevel, "log-level", "error", "log messages from `LEVEL` on to stderr: debug, info, warn, error")
+	f.StringVar(&g.logLevel, "log-level", "error", "print log messages of `LEVEL` and above to stderr: debug, info, warn, error")
 	f.StringVar(&g.Color, "color", "auto", "colour messages `WHEN`: auto, always, never")
 }
 
@@ -55,7 +55,7 @@ func (a *App) Prepare() error {
 		a.Color.On = true
 	case "never":
 	default:
-		return Usagef("--color %q: give auto, always or never", a.Global.Color)
+		return Usagef("--color %q: use auto, always or never", a.Global.Color)
 	}
 	if err := checkNames(a); err != nil {
 		return err
@@ -93,7 +93,7 @@ func checkNames(a *App) (err error) {
 		case "queue", "namespace":
 			value := f.Value.String()
 			if value == "" || utf8.ValidString(value) && strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				err = Usagef("--%s %q: give a name of ASCII characters without spaces", f.Name, value)
+				err = Usagef("--%s %q: use a name of ASCII characters without spaces", f.Name, value)
 			}
 		case "host-name":
 			if wrong := checkHostName(f.Value.String()); wrong != nil {
@@ -107,13 +107,13 @@ func checkNames(a *App) (err error) {
 // checkHostName refuses host names that cannot be part of a task's address.
 func checkHostName(name string) error {
 	if spec.IsLoopback(name) {
-		return Usagef("--host-name %s means every machine; give a name that others know this one by", name)
+		return Usagef("--host-name %s means every machine; use a name by which other machines know this one", name)
 	}
 	if !utf8.ValidString(name) {
 		return nil // CheckUTF8 refuses it
 	}
 	if host, _, err := spec.SplitAddress(net.JoinHostPort(name, "1")); err != nil || host != name {
-		return Usagef("--host-name %q: give a name of letters, digits, \".\", \"-\" and \"_\", or an address, as specs have it", name)
+		return Usagef(`--host-name %q: use a name of letters, digits, ".", "-" and "_", or an address, as in specs`, name)
 	}
 	return nil
 }
@@ -121,11 +121,11 @@ func checkHostName(name string) error {
 // CheckUTF8 refuses flags and a state directory that are not valid UTF-8, because they are sent
 // and stored as JSON, which would change them.
 func (a *App) CheckUTF8() error {
-	err := CheckPath("the state directory", a.Global.StateDir, "give another with --state-dir")
+	err := CheckPath("the state directory", a.Global.StateDir, "use another with --state-dir")
 	if a.Given != nil {
 		a.Given.Visit(func(f *pflag.Flag) {
 			if !utf8.ValidString(f.Value.String()) {
-				err = Usagef("--%s %q is not valid UTF-8, and would be changed on its way to hosts and the server; give another", f.Name, f.Value)
+				err = Usagef("--%s %q is not valid UTF-8, and would be changed on its way to hosts and the server; use another", f.Name, f.Value)
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func CheckPath(what, path, remedy string) error {
 	if utf8.ValidString(path) {
 		return nil
 	}
-	return Usagef("%s %q is not valid UTF-8, and files would go elsewhere; %s", what, path, remedy)
+	return Usagef("%s %q is not valid UTF-8, so files would go elsewhere; %s", what, path, remedy)
 }
 
 // These methods return directories in the state directory.
@@ -153,7 +153,7 @@ func (a *App) level() (slog.Level, error) {
 	case "debug", "info", "warn", "error":
 		return l, l.UnmarshalText([]byte(a.Global.logLevel))
 	}
-	return l, Usagef("--log-level %q: give debug, info, warn or error", a.Global.logLevel)
+	return l, Usagef("--log-level %q: use debug, info, warn or error", a.Global.logLevel)
 }
 
 // Logger returns the logger for the SDK. It writes to stderr.

@@ -24,9 +24,9 @@ func CheckID(cmd *cobra.Command, id string) error {
 func CheckRun(id string) error {
 	switch {
 	case id == "":
-		return Usagef("RUN is empty; give the ID of a run, as `clusterrun list` shows it")
+		return Usagef("RUN is empty; use a run ID from `clusterrun list`")
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }):
-		return Usagef("%q is no run ID: it has characters that are not ASCII; `clusterrun list` shows the runs there are", id)
+		return Usagef("%q is not a run ID: it contains non-ASCII characters; `clusterrun list` shows the runs", id)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func (u UntilDone) Write(b []byte) (int, error) {
 }
 
 // ErrNothingWritten reports that writing a file was interrupted.
-var ErrNothingWritten = &ExitError{Code: exitcode.Interrupted, Cause: errors.New("interrupted; nothing is written")}
+var ErrNothingWritten = &ExitError{Code: exitcode.Interrupted, Cause: errors.New("interrupted; nothing was written")}
 
 func ThereAlready(file string) error {
-	return Usagef("%s is there already; name another file", file)
+	return Usagef("%s already exists; name another file", file)
 }

@@ -88,7 +88,7 @@ func TestTheStateOfAUserWithoutAHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var a App
 	require.NoError(t, keepTemporarily(&a))
-	assert.Contains(t, a.temporary, a.Global.StateDir+", and may not last")
+	assert.Contains(t, a.temporary, a.Global.StateDir+" and may not last")
 	parent := filepath.Dir(a.Global.StateDir)
 	info := must.Get(os.Stat(parent))(t)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())

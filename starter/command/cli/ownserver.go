@@ -33,7 +33,7 @@ func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, err
 		return nil, err
 	}
 	if external {
-		return nil, Usagef("%s is about the embedded server, and another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out", what)
+		return nil, Usagef("%s concerns the embedded server, but another one is configured (--address, TEMPORAL_ADDRESS or a profile); remove that setting", what)
 	}
 	return a.ensureOwn(ctx)
 }

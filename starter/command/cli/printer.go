@@ -93,7 +93,7 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 	}
 	next := v.queue[0]
 	if v.queue = v.queue[1:]; len(v.queue) == 0 && v.leftOut > 0 {
-		v.queue = append(v.queue, line{next.w, fmt.Sprintf("clusterrun: %d more messages that were not read are left out", v.leftOut)})
+		v.queue = append(v.queue, line{next.w, fmt.Sprintf("clusterrun: %d more unread messages omitted", v.leftOut)})
 		v.leftOut = 0
 	}
 	return next, v.console, true
@@ -162,10 +162,10 @@ func (l logWriter) Write(b []byte) (int, error) {
 func (a *App) SayUnreachable(err error) {
 	switch {
 	case err == nil:
-		a.Say("that is over, the run goes on")
+		a.Say("the problem is resolved; the run continues")
 	case starter.IsError[*starter.StuckError](err):
 		a.Say("%s", err)
 	default:
-		a.Say("the Temporal server does not answer; the processes go on, waiting for it (%v)", err)
+		a.Say("the Temporal server does not answer; the processes continue and wait for it (%v)", err)
 	}
 }

@@ -26,7 +26,7 @@ func (r *Redrawn) Show(text string) error {
 	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if most := rows - 1; len(lines) > most {
-		lines = append(lines[:most-1], fmt.Sprintf("… %d lines more", len(lines)-most+1))
+		lines = append(lines[:most-1], fmt.Sprintf("… %d more lines", len(lines)-most+1))
 	}
 	var b bytes.Buffer
 	b.WriteString("\r")

@@ -83,7 +83,7 @@ func UnknownTasks(s *starter.Status, words []string) error {
 		if word == outcome.DoingFailed {
 			return fmt.Sprintf("no task of run %s has failed", s.RunID)
 		}
-		return fmt.Sprintf("run %s has no task, type, rank or host %s; `clusterrun status %s` shows those there are", s.RunID, word, s.RunID)
+		return fmt.Sprintf("run %s has no task, type, rank or host %s; see `clusterrun status %s`", s.RunID, word, s.RunID)
 	})}
 }
 
@@ -146,7 +146,7 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	case answer.Note != "":
 		fmt.Fprintf(a.Out, "run %s: %s\n", id, answer.Note)
 	case len(answer.Problems) == 0:
-		a.Say("run %s: no task had a process to reach", id)
+		a.Say("run %s: no task had a process", id)
 	}
 	return LeftOut(a, answer.Problems)
 }

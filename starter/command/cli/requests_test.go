@@ -168,8 +168,8 @@ func TestInterruptsOf(t *testing.T) {
 	assert.Equal(t, []syscall.Signal{syscall.SIGTERM}, got)
 	assert.Len(t, problems, 4)
 	assert.Contains(t, problems[0], `"SIGTRM" is not a signal; did you mean SIGTERM?`)
-	assert.Contains(t, problems[2], `"SIGKILL" cannot be handled`)
-	assert.Contains(t, problems[3], `"SIGCHLD" is used by clusterrun itself`)
+	assert.Contains(t, problems[2], `programs cannot handle "SIGKILL"`)
+	assert.Contains(t, problems[3], `clusterrun itself uses "SIGCHLD"`)
 }
 
 // A broken connection to a killed server does not count as broken output.

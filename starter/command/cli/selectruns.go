@@ -45,7 +45,7 @@ func (s *Selected) IDs() []string {
 
 // Flags adds the flags that select a run.
 func (s *RunSelector) Flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.execution, "execution", "", "the execution `ID` (Temporal's run ID), of several with the same run ID")
+	cmd.Flags().StringVar(&s.execution, "execution", "", "the execution `ID` (Temporal's run ID), if several have the same run ID")
 	cmd.Flags().BoolVar(&s.last, "last", false, "the latest run, instead of RUN")
 }
 
@@ -53,7 +53,7 @@ func (s *RunSelector) Flags(cmd *cobra.Command) {
 func (s *RunSelector) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("execution") && uuid.Validate(s.execution) != nil {
-			return Usagef("--execution %q: give the ID of an execution, such as 0190c7a5-3c5e-7d1f-8a2b-4c6d8e0f1a2b, which `clusterrun list --json` and the Web UI show", s.execution)
+			return Usagef("--execution %q: use an execution's ID, such as 0190c7a5-3c5e-7d1f-8a2b-4c6d8e0f1a2b, from `clusterrun list --json` or the Web UI", s.execution)
 		}
 		if s.last {
 			args = append([]string{"last"}, args...)
@@ -69,7 +69,7 @@ func CheckPatterns(words []string) error {
 			return err
 		}
 		if _, err := path.Match(word, ""); spec.IsPattern(word) && err != nil {
-			return Usagef("%q is no pattern: a [ has no ]; write it like 'iris-[a-z]*'", word)
+			return Usagef("%q is not a valid pattern: a [ has no matching ]; for example, 'iris-[a-z]*'", word)
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 	if s.last {
 		r, rest, err := s.One(ctx, c, args)
 		if len(rest) > 0 {
-			err = Usagef("--last stands for a run; leave it or %s out", rest[0])
+			err = Usagef("--last replaces RUN; omit --last or %s", rest[0])
 		}
 		return &Selected{Runs: []*starter.Run{r}}, err
 	}
@@ -162,7 +162,7 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 			return nil, err
 		}
 		if len(ids) == 0 {
-			return nil, fmt.Errorf("%s: no %srun matches; `clusterrun list` shows the runs there are", word, s.Of)
+			return nil, fmt.Errorf("%s: no %srun matches; see `clusterrun list`", word, s.Of)
 		}
 		for _, id := range ids {
 			if add(id) {
@@ -172,7 +172,7 @@ func (s *RunSelector) All(ctx context.Context, c client.Client, args []string) (
 	}
 	if s.execution != "" {
 		if len(selected.Runs) > 1 {
-			return nil, Usagef("--execution is of one run, and there are %d; name one run", len(selected.Runs))
+			return nil, Usagef("--execution selects one run, but there are %d; name one run", len(selected.Runs))
 		}
 		selected.Runs[0] = starter.Get(c, selected.Runs[0].ID, s.execution)
 	}
@@ -203,7 +203,7 @@ func (s *RunSelector) AllOrTasks(ctx context.Context, c client.Client, args []st
 	case len(tasks) == 0:
 		return s.All(ctx, c, args)
 	case len(runs) > 0:
-		return nil, Usagef("%s is a task of run %s, and %s is a run; name tasks of one run, or only runs", tasks[0], run.ID, runs[0])
+		return nil, Usagef("%s is a task of run %s, but %s is a run; name tasks of one run, or only runs", tasks[0], run.ID, runs[0])
 	}
 	return &Selected{Runs: []*starter.Run{run}, Tasks: tasks}, nil
 }

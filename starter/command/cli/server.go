@@ -63,17 +63,15 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 			return Server{Embedded: true}, false, nil
 		}
 		if a.hasOwnKey() {
-			return s, false, Usagef("--address %s is not the embedded server, and the environment has its key (from `clusterrun server env`); "+
-				"unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, ClientCertificate)
+			return s, false, Usagef("--address %s is not the embedded server, but the environment has that server's key (from `clusterrun server env`); unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, ClientCertificate)
 		}
 		return s, true, nil
 	}
 	if names := serverSettings(s.Options); len(names) > 0 {
-		return s, false, Usagef("%s is given but no server's address; add --address or TEMPORAL_ADDRESS, or leave it out to use the embedded server", names[0])
+		return s, false, Usagef("%s is set without a server address; add --address or TEMPORAL_ADDRESS, or omit it to use the embedded server", names[0])
 	}
 	if c.Namespace != "" && c.Namespace != client.DefaultNamespace {
-		return s, false, Usagef("namespace %q is given but no server's address, and the embedded server has the namespace \"default\" only; "+
-			"add --address or TEMPORAL_ADDRESS, or leave the namespace out", c.Namespace)
+		return s, false, Usagef(`namespace %q is set without a server address, and the embedded server only has the namespace "default"; add --address or TEMPORAL_ADDRESS, or omit the namespace`, c.Namespace)
 	}
 	return Server{Embedded: true}, false, nil
 }
@@ -86,7 +84,7 @@ func checkAddress(address string) error {
 	}
 	_, port, err := net.SplitHostPort(rest)
 	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
-		return remedy.With(Usagef("%q is no address of a Temporal server", address), "give HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile")
+		return remedy.With(Usagef("%q is not a Temporal server address", address), "use HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile")
 	}
 	return nil
 }
@@ -194,7 +192,7 @@ func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
 }
 
 // ErrNoServer reports that no run was ever started here, so there is no server to ask.
-var ErrNoServer = errors.New("there are no runs: the embedded server was never started here; name another server with --address or TEMPORAL_ADDRESS")
+var ErrNoServer = errors.New("there are no runs: the embedded server has never been started here; name another server with --address or TEMPORAL_ADDRESS")
 
 // DialExisting is like [App.Dial] for commands that do not start a run. It returns [ErrNoServer]
 // if the embedded server does not have a database yet. It first ends abandoned runs, so that no

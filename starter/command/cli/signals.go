@@ -37,9 +37,9 @@ func InterruptsOf(value string) (signals []syscall.Signal, problems []string) {
 		case err != nil:
 			problems = append(problems, err.Error())
 		case s == syscall.SIGKILL, s == syscall.SIGSTOP:
-			problems = append(problems, fmt.Sprintf("%q cannot be handled by any program; leave it out", name))
+			problems = append(problems, fmt.Sprintf("programs cannot handle %q; omit it", name))
 		case s == syscall.SIGURG, s == syscall.SIGCHLD:
-			problems = append(problems, fmt.Sprintf("%q is used by clusterrun itself; leave it out", name))
+			problems = append(problems, fmt.Sprintf("clusterrun itself uses %q; omit it", name))
 		case !slices.Contains(signals, s):
 			signals = append(signals, s)
 		}
@@ -154,8 +154,8 @@ type Interruption struct {
 	Last  time.Time
 }
 
-// SameSignal is how soon a repeated signal counts as the same one: timeout(1) sends a signal to
-// its child and then to the child's whole group.
+// SameSignal is the interval within which a repeated signal counts as the same one: timeout(1)
+// sends a signal to its child and then to the child's whole group.
 const SameSignal = 100 * time.Millisecond
 
 // Add counts a signal and returns the number so far, or 0 if the signal does not count. Every

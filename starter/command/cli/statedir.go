@@ -55,10 +55,10 @@ func writable(dir string) bool {
 func keepTemporarily(a *App) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {
-		return Usagef("there is no home directory to keep state in, and none for temporary files (%s); give a directory with --state-dir", err)
+		return Usagef("there is no home directory for state, and no directory for temporary files (%s); name a directory with --state-dir", err)
 	}
 	a.Global.StateDir = filepath.Join(parent, "state")
-	a.temporary = fmt.Sprintf("there is no home directory to keep state and logs in: they are in %s, and may not last; --state-dir or CLUSTERRUN_STATE_DIR names another directory", a.Global.StateDir)
+	a.temporary = fmt.Sprintf("there is no home directory for state and logs, so they are in %s and may not last; choose another directory with --state-dir or CLUSTERRUN_STATE_DIR", a.Global.StateDir)
 	return nil
 }
 

@@ -32,5 +32,5 @@ func ParseTime(flag, value string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, Usagef("%s %q: give how long ago, such as 10m or 2d, or a time such as %s", flag, value, now.Add(-10*time.Minute).Local().Format(time.DateTime))
+	return time.Time{}, Usagef("%s %q: use an age, such as 10m or 2d, or a time such as %s", flag, value, now.Add(-10*time.Minute).Local().Format(time.DateTime))
 }

@@ -75,7 +75,7 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 			}
 		}
 	} else if but, ok := flagsOfRun(cmd, flags); ok {
-		for _, line := range shorten.Wrap("It takes the flags of `clusterrun run` as well"+but+".", helpWidth) {
+		for _, line := range shorten.Wrap("It also accepts the flags of `clusterrun run`"+but+".", helpWidth) {
 			b.WriteString(line + "\n")
 		}
 		b.WriteString("\n")

@@ -21,7 +21,7 @@ import (
 
 // openError reports that a run has not ended.
 func openError(id string) error {
-	return fmt.Errorf("run %s has not ended; `clusterrun stop %s` ends it", id, id)
+	return fmt.Errorf("run %s has not ended; stop it with `clusterrun stop %s`", id, id)
 }
 
 // deleteRun deletes an ended run from the server, with its groups, barriers, notices and closure

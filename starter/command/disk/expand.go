@@ -100,7 +100,7 @@ func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir 
 		defer p.Close()
 		entries, err := p.Entries()
 		if err != nil {
-			a.Say("some files cannot be read, and are not removed: %s", err)
+			a.Say("some files cannot be read and were not removed: %s", err)
 		}
 		for _, e := range entries {
 			matches, _ := path.Match(pattern, e.RunID) // already checked
@@ -113,9 +113,9 @@ func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir 
 	case len(ended) > 0 && len(open) > 0:
 		a.Say("%s: leaving %s: %s", pattern, plural.Of(len(open), "open run", "open runs"), shorten.List(open, 5))
 	case len(open) > 0:
-		return nil, fmt.Errorf("%s: all runs that match are open: %s; `clusterrun stop` ends them", pattern, shorten.List(open, 5))
+		return nil, fmt.Errorf("%s: all matching runs are open: %s; stop them with `clusterrun stop`", pattern, shorten.List(open, 5))
 	case len(ended) == 0:
-		return nil, fmt.Errorf("%s: no run matches; `clusterrun list` shows the runs there are", pattern)
+		return nil, fmt.Errorf("%s: no run matches; see `clusterrun list`", pattern)
 	}
 	return ended, nil
 }

@@ -34,7 +34,7 @@ func removeOld(ctx context.Context, a *cli.App, o *rmOptions) error {
 	}
 	runs, err := pastRuns(p)
 	if err != nil {
-		a.Say("some files cannot be read, and are not removed: %s", err)
+		a.Say("some files cannot be read and were not removed: %s", err)
 	}
 	c, namespace, runs, err := withServer(ctx, a, runs, before)
 	if err != nil {
@@ -90,7 +90,7 @@ func withServer(ctx context.Context, a *cli.App, runs []*pastRun, before time.Ti
 		if c != nil {
 			c.Close()
 		}
-		a.Say("the server does not answer, so it does not forget the runs now: %s", err)
+		a.Say("the server does not answer, so the runs remain on it for now: %s", err)
 		return nil, "", runs, nil
 	}
 	if !s.Embedded {

@@ -29,9 +29,9 @@ func Rm(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
-	fs.BoolVar(&o.dryRun, "dry-run", false, "only list what would be removed, and how much space that frees")
-	fs.BoolVar(&o.yes, "yes", false, "do not ask")
-	fs.StringVar(&o.logDir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only list what would be removed and how much space that would free")
+	fs.BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
+	fs.StringVar(&o.logDir, "log-dir", "", "the log `DIRECTORY` of a run or a worker, if it is not the default: logs, in the state directory")
 	return cmd
 }
 
@@ -45,11 +45,11 @@ type rmOptions struct {
 func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 	switch {
 	case o.olderThan == "" && len(args) == 0:
-		return cli.Usagef("name runs, or say how old they have to be: --older-than 30d")
+		return cli.Usagef("name runs, or use an age: --older-than 30d")
 	case len(args) == 0:
 		return removeOld(ctx, a, o)
 	case o.olderThan != "":
-		return cli.Usagef("--older-than chooses the runs; leave it or %s out", args[0])
+		return cli.Usagef("--older-than selects the runs; omit it or %s", args[0])
 	}
 	c, s, err := a.DialExisting(ctx)
 	namespace := ""
@@ -109,7 +109,7 @@ func (r *removals) add(a *cli.App, of removal) {
 	case r.DryRun:
 		fmt.Fprintf(a.Out, "would remove: %s (%s%s)\n", of.RunID, of.kind(), units.Bytes(of.Bytes))
 	default:
-		fmt.Fprintf(a.Out, "removed: %s (%s%s, %s of the server)\n", of.RunID, of.kind(), units.Bytes(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
+		fmt.Fprintf(a.Out, "removed: %s (%s%s, and %s on the server)\n", of.RunID, of.kind(), units.Bytes(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
 	}
 }
 
@@ -174,7 +174,7 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 	}
 	switch {
 	case !found && c == nil:
-		return done, fmt.Errorf("there is nothing of run %s here", id)
+		return done, fmt.Errorf("nothing of run %s is stored here", id)
 	case !found:
 		return done, &starter.NotFoundError{RunID: id}
 	case !known || o.dryRun:
@@ -234,9 +234,9 @@ func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.
 		for _, e := range entries {
 			switch logs := p.Path(e); {
 			case e.Note == nil:
-				return nil, fmt.Errorf("no note says whose logs %s are; remove them by hand", logs)
+				return nil, fmt.Errorf("it is not recorded whose logs %s are; remove them by hand", logs)
 			case !e.Note.IsOfThisHost():
-				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", logs, filepath.Dir(e.Note.State))
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s on another host; remove them on that host", logs, filepath.Dir(e.Note.State))
 			case !p.Mine(e):
 				return nil, fmt.Errorf("the logs %s belong to the state directory %s; name it with --state-dir", logs, filepath.Dir(e.Note.State))
 			}
@@ -255,7 +255,7 @@ func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.
 			if r.facts.Server == retention.Closed && time.Now().Before(until) && retry.Sleep(ctx, settleEvery) == nil {
 				continue
 			}
-			return nil, fmt.Errorf("run %s %s; `clusterrun stop %s` ends it", id, r.facts.Alive(), id)
+			return nil, fmt.Errorf("run %s %s; stop it with `clusterrun stop %s`", id, r.facts.Alive(), id)
 		}
 		if o.dryRun {
 			return runs, nil

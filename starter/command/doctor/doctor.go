@@ -71,8 +71,8 @@ type examination struct {
 
 func (e *examination) register(cmd *cobra.Command) {
 	cli.QueueFlag(cmd, &e.queue)
-	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, by ssh")
-	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called as ssh is")
+	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, over ssh")
+	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called like ssh")
 }
 
 // checks returns the checks to make.
@@ -102,5 +102,5 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 // mistakes; to doctor they are a result.
 func notUsage(err error) []doctor.Finding {
 	what, do := remedy.Split(err)
-	return doctor.CheckUnreached(errors.New(what), cmp.Or(do, "see TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE")))
+	return doctor.CheckUnreached(errors.New(what), cmp.Or(do, "check TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE")))
 }

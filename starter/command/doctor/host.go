@@ -151,7 +151,7 @@ func (e *examination) otherHosts() ([]doctor.Check, error) {
 	}
 	agent := strings.Fields(e.agent)
 	if len(agent) == 0 {
-		return nil, cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
+		return nil, cli.Usagef("--launch-agent is empty; name a program that can be called like ssh")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -169,7 +169,7 @@ func (e *examination) otherHosts() ([]doctor.Check, error) {
 			case turn <- struct{}{}:
 				defer func() { <-turn }()
 			case <-ctx.Done():
-				return []doctor.Finding{doctor.Unknown(errors.New("its turn did not come in time"), "give fewer hosts in --hostfile")}
+				return []doctor.Finding{doctor.Unknown(errors.New("there was no time left to check it"), "list fewer hosts in --hostfile")}
 			}
 			version, err := remotehosts.Ask(ctx, agent, h.Login, self)
 			return doctor.CheckOther(cli.VersionLine(), version, err)

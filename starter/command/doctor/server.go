@@ -24,17 +24,17 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 	if err != nil {
 		return notUsage(err)
 	}
-	remedy := "give another with --address or TEMPORAL_ADDRESS, or look whether it runs: temporal operator cluster health"
+	remedy := "use another with --address or TEMPORAL_ADDRESS, or check whether it is running: temporal operator cluster health"
 	if !external {
 		up, err := a.Home().Find(ctx)
 		if err != nil {
-			return doctor.CheckUnreached(err, "look into "+a.Home().Log())
+			return doctor.CheckUnreached(err, "check "+a.Home().Log())
 		}
 		if up == nil {
 			return doctor.CheckNotRunning()
 		}
 		s = a.Embedded(up)
-		remedy = fmt.Sprintf("kill -CONT %d if it was stopped, or else kill %d: the next command starts another; its log is %s", up.PID, up.PID, a.Home().Log())
+		remedy = fmt.Sprintf("kill -CONT %d if it was stopped, or else kill %d; the next command starts a new one; its log is %s", up.PID, up.PID, a.Home().Log())
 	}
 	c, err := a.DialOnce(ctx, s)
 	if err != nil {
@@ -58,7 +58,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	facts.Namespace = cmp.Or(facts.Namespace, client.DefaultNamespace)
 	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
-		return facts, doctor.CheckUnreached(err, "look into the log of the server")
+		return facts, doctor.CheckUnreached(err, "check the server's log")
 	}
 	facts.Version = info.GetServerVersion()
 	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
@@ -66,7 +66,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
 	}
 	if err != nil {
-		return facts, doctor.CheckUnreached(fmt.Errorf("namespace %s: %w", facts.Namespace, err), "have its operator allow DescribeNamespace")
+		return facts, doctor.CheckUnreached(fmt.Errorf("namespace %s: %w", facts.Namespace, err), "ask its operator to allow DescribeNamespace")
 	}
 	facts.Retention = ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
 	if s.Embedded {

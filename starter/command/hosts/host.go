@@ -25,12 +25,12 @@ func cordonCommand(a *cli.App, drain bool) *cobra.Command {
 	var deadline time.Duration
 	cmd := &cobra.Command{
 		Use:   "cordon [flags] HOST",
-		Short: "Give a host no new tasks",
+		Short: "Cordon a host, so that it gets no new tasks",
 		Args:  cli.OneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := fleet.Cordoned{Name: args[0], Reason: reason, Drain: drain}
 			if deadline < 0 {
-				return cli.Usagef("--deadline %s: give a time from now, such as 30m", deadline)
+				return cli.Usagef("--deadline %s: use a time from now, such as 30m", deadline)
 			}
 			if deadline > 0 {
 				q.Deadline = time.Now().Add(deadline).Round(time.Second)
@@ -43,7 +43,7 @@ func cordonCommand(a *cli.App, drain bool) *cobra.Command {
 				if drain {
 					text = fmt.Sprintf("host %s is draining; `clusterrun host list` shows what is left on it", args[0])
 					if deadline > 0 {
-						text = fmt.Sprintf("host %s is draining; its runs have notice until %s", args[0], q.Deadline.Local().Format(time.DateTime))
+						text = fmt.Sprintf("host %s is draining; its runs will be stopped at %s", args[0], q.Deadline.Local().Format(time.DateTime))
 					}
 				}
 				return printService(a, serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
@@ -51,8 +51,8 @@ func cordonCommand(a *cli.App, drain bool) *cobra.Command {
 		},
 	}
 	if drain {
-		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and move its runs elsewhere"
-		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now after which the runs there are stopped, and of which they have notice")
+		cmd.Use, cmd.Short = "drain [flags] HOST", "Cordon a host, and move its runs elsewhere"
+		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now after which the host's runs, which are notified, are stopped")
 	}
 	cli.QueueFlag(cmd, &queue)
 	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, as information for people")
@@ -76,7 +76,7 @@ func uncordonCommand(a *cli.App) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "uncordon [flags] HOST",
-		Short: "Give a host tasks again",
+		Short: "Uncordon a host, so that it gets tasks again",
 		Args:  cli.OneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {

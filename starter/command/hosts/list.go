@@ -23,7 +23,7 @@ func listCommand(a *cli.App) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "Show the hosts of a queue, and what runs on them",
+		Short: "Show a queue's hosts, and what runs on them",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, queue) },
 	}
@@ -74,7 +74,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 func stuck(h fleet.HostStatus) (lines []string) {
 	for _, o := range h.Holds {
 		if o.Stuck != "" {
-			lines = append(lines, fmt.Sprintf("%s: SIGKILL does not end %s of run %s. Its slot and GPUs are free once it is gone.", h.Name, o.Stuck, o.Run.WorkflowID))
+			lines = append(lines, fmt.Sprintf("%s: SIGKILL does not end %s of run %s. Its slot and GPUs stay reserved until it is gone.", h.Name, o.Stuck, o.Run.WorkflowID))
 		}
 	}
 	return lines

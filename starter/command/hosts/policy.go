@@ -19,7 +19,7 @@ func Policy(a *cli.App) *cobra.Command {
 	var o policyOptions
 	cmd := &cobra.Command{
 		Use:   "policy [flags] FILE",
-		Short: "Check what a host would run, for whom and as which user",
+		Short: "Check which programs a host would run, for whom and as which user",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.schema {
 				return cli.NoArgs(cmd, args)

@@ -21,13 +21,13 @@ const (
 
 // Register adds the flag.
 func (f *Fold) Register(fs *pflag.FlagSet) {
-	fs.StringVar((*string)(f), "fold", string(foldAuto), "show equal lines of several tasks as one `WHEN`: auto (on a terminal), always, never")
+	fs.StringVar((*string)(f), "fold", string(foldAuto), "show identical lines of several tasks as one `WHEN`: auto (on a terminal), always, never")
 }
 
 // Check checks the flag's value.
 func (f *Fold) Check() error {
 	if !slices.Contains([]Fold{"", foldAuto, foldAlways, foldNever}, *f) {
-		return cli.Usagef("--fold %q: give auto, always or never", *f)
+		return cli.Usagef("--fold %q: use auto, always or never", *f)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func Logs(a *cli.App) *cobra.Command {
 	cmd.Flags().BoolVar(&o.selected.OnlyStderr, "stderr", false, "only stderr")
 	cmd.Flags().StringSliceVar(&o.attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
 	cmd.Flags().StringVar(&o.since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
-	cmd.Flags().IntVar(&o.selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
+	cmd.Flags().IntVar(&o.selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f, also new lines")
 	o.fold.Register(cmd.Flags())
 	o.runs.Flags(cmd)
 	return cmd
@@ -46,7 +46,7 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 		o.selected.OnlyStdout, o.selected.OnlyStderr = false, false
 	}
 	if o.selected.Tail < 0 || o.selected.Tail == 0 && cmd.Flags().Changed("tail") {
-		return cli.Usagef("--tail %d: give 1 or more", o.selected.Tail)
+		return cli.Usagef("--tail %d: use 1 or more", o.selected.Tail)
 	}
 	if err := o.fold.Check(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (o *logsOptions) parseAttempts() error {
 		}
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
-			return cli.Usagef("--attempt %q: give the number of a process, from 0, or %s", v, lastAttempt)
+			return cli.Usagef("--attempt %q: use a process number, from 0, or %s", v, lastAttempt)
 		}
 		o.selected.Attempts = append(o.selected.Attempts, n)
 	}

@@ -100,7 +100,7 @@ func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
 		sayPruned(&cli.App{Err: &stderr}, s, &selected, there)
 		return stderr.String()
 	}
-	assert.Equal(t, "clusterrun: ps-0: attempts 1 to 30 have been removed; of a task, the first attempt and the latest 20 are kept\n", said(files.Selection{}))
+	assert.Equal(t, "clusterrun: ps-0: attempts 1 to 30 have been removed; each task's first attempt and latest 20 attempts are kept\n", said(files.Selection{}))
 	assert.Empty(t, said(files.Selection{Names: []string{"worker"}}))
 	assert.Empty(t, said(files.Selection{Selection: tasklog.Selection{Last: true}}))
 }
@@ -122,7 +122,7 @@ func TestAttemptsThatThereAreNot(t *testing.T) {
 		{TaskStatus: spec.TaskStatus{Name: "worker-0", Type: "worker", Rank: 0}}, {TaskStatus: spec.TaskStatus{Name: "ps-0", Type: "ps", Rank: 2}},
 	}}
 	selected := &files.Selection{Names: []string{"worker"}, Selection: tasklog.Selection{Attempts: []int{2}}}
-	assert.EqualError(t, checkAttempts(status, selected, there), "--attempt 2: there are logs of attempts [0 1 3]")
+	assert.EqualError(t, checkAttempts(status, selected, there), "--attempt 2: only the attempts [0 1 3] have logs")
 	open := *status
 	open.Open = true
 	assert.NoError(t, checkAttempts(&open, selected, there), "it may yet come")

@@ -122,9 +122,9 @@ func (l *Reader) open(s *starter.Status) (stop func()) {
 		},
 		OnTrouble: func(host string, err error) {
 			if err == nil {
-				l.Say("the output of %s is read again", host)
+				l.Say("the output of %s can be read again", host)
 			} else {
-				l.Say("the output of %s cannot be read now: %s", host, err)
+				l.Say("the output of %s cannot be read at present: %s", host, err)
 			}
 		},
 	}
@@ -242,10 +242,10 @@ func (l *Reader) sayMissing() bool {
 func (l *Reader) whyNothing(s *starter.Status) error {
 	switch {
 	case len(l.output.There()) > 0:
-		l.Say("run %s has written nothing yet, or only to no file (logs.redirects, --tee)", l.run.ID)
+		l.Say("run %s has not written anything yet, or not to files (logs.redirects, --tee)", l.run.ID)
 		return nil
 	case s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec:
-		return fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
+		return fmt.Errorf("run %s was refused before it started anything, so it has no logs; `clusterrun status %s` shows why", l.run.ID, l.run.ID)
 	case s.Open:
 		return fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
 	}
@@ -259,7 +259,7 @@ func sayPruned(a *cli.App, s *starter.Status, selected *files.Selection, there m
 	for _, t := range s.Tasks {
 		from, to, pruned := tasklog.Pruned(there[t.Rank])
 		if pruned && meant.HasTask(t.Rank) && meant.HasAttempt(t.Rank, from) {
-			a.Say("%s: attempts %d to %d have been removed; of a task, the first attempt and the latest %d are kept", t.Name, from, to, tasklog.KeepAttempts)
+			a.Say("%s: attempts %d to %d have been removed; each task's first attempt and latest %d attempts are kept", t.Name, from, to, tasklog.KeepAttempts)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func checkAttempts(s *starter.Status, selected *files.Selection, there map[int][
 	}
 	for _, n := range selected.Attempts {
 		if !known[n] {
-			return cli.Usagef("--attempt %d: there are logs of attempts %v", n, slices.Sorted(maps.Keys(known)))
+			return cli.Usagef("--attempt %d: only the attempts %v have logs", n, slices.Sorted(maps.Keys(known)))
 		}
 	}
 	return nil

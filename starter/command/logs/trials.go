@@ -23,7 +23,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Selected) (*cl
 		return nil, err
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("sweep %s has started no trials yet", id)
+		return nil, fmt.Errorf("sweep %s has not started any trials yet", id)
 	}
 	number := func(id string) int {
 		_, trial, _ := spec.SplitTrialID(id)

@@ -21,7 +21,7 @@ func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
 
 func printBarriers(a *cli.App, run string, barriers []barriers.Barrier) {
 	if len(barriers) == 0 {
-		a.Say("no task waits at a barrier of run %s (local barriers are not listed)", run)
+		a.Say("no task is waiting at a barrier of run %s (local barriers are not listed)", run)
 		return
 	}
 	now := time.Now()
@@ -34,7 +34,7 @@ func printBarriers(a *cli.App, run string, barriers []barriers.Barrier) {
 			fmt.Fprintf(a.Out, ", generation %d", b.Generation)
 		}
 		if b.Unanswered {
-			fmt.Fprintln(a.Out, ": open, but no worker answers for it at the moment; is its `clusterrun worker`, `dev` or `run` there?")
+			fmt.Fprintln(a.Out, ": open, but no worker answers for it at present; is its `clusterrun worker`, `dev` or `run` running?")
 			continue
 		}
 		fmt.Fprintf(a.Out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))

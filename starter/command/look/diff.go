@@ -21,7 +21,7 @@ func Diff(a *cli.App) *cobra.Command {
 		Short: "Compare two runs",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usagef("give two runs; usage: %s", cmd.UseLine())
+				return cli.Usagef("name two runs; usage: %s", cmd.UseLine())
 			}
 			return errors.Join(cli.CheckRun(args[0]), cli.CheckRun(args[1]))
 		},

@@ -32,7 +32,7 @@ func Export(a *cli.App) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html")
 	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html`: an archive of everything, or a page for a browser")
-	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
+	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the processes' output")
 	o.runs.Flags(cmd)
 	return cmd
 }
@@ -54,11 +54,11 @@ const (
 func (o *exportOptions) check(a *cli.App) error {
 	switch {
 	case o.format == formatHTML && o.logs:
-		return cli.Usagef("--logs is for --format archive: a page includes the end of the output anyway")
+		return cli.Usagef("--logs requires --format archive: a page always includes the end of the output")
 	case o.format != formatArchive && o.format != formatHTML:
-		return cli.Usagef("--format %q: give %s or %s", o.format, formatArchive, formatHTML)
+		return cli.Usagef("--format %q: use %s or %s", o.format, formatArchive, formatHTML)
 	case o.file == "-" && pty.Is(tasklog.FileOf(a.Out)):
-		return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
+		return cli.Usagef("-o -: stdout is a terminal; redirect it to a file or a program")
 	}
 	if _, err := os.Lstat(o.file); err == nil && o.file != "-" {
 		return cli.ThereAlready(o.file)
@@ -99,10 +99,10 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	kept := r.Files(of.Status)
 	defer kept.Close()
 	if err := of.AddFiles(ctx, kept); err != nil && !logs {
-		a.Say("how some processes were started is not in it: %s", err) // with --logs, the missing ones are named later
+		a.Say("it does not show how some processes were started: %s", err) // with --logs, the missing ones are named later
 	}
 	if of.Usage, err = record.Usage(ctx, kept, of.Status.Tasks); err != nil {
-		a.Say("the usage of some tasks over time is left out: %s", err)
+		a.Say("it omits the usage of some tasks over time: %s", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -119,9 +119,9 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.Say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of))
+		a.Say("run %s: %s; the file only contains the stored form", r.ID, whyNoSpec(of))
 	} else if names := specs.SecretsInClear(of.Spec); len(names) > 0 {
-		a.Say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, cli.MaxNames))
+		a.Say("%s: probably secret, judging by its name; the file contains it, like the run's history", shorten.List(names, cli.MaxNames))
 	}
 	if file == "-" {
 		err = record.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)

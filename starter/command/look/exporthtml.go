@@ -78,7 +78,7 @@ func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Stat
 		for _, t := range tasks.Rows()[:maxHTMLTasks] {
 			selected.Names = append(selected.Names, t.Name)
 		}
-		out.Cut = fmt.Sprintf("The last %d lines of each stream of the %d tasks of %d that need a look first; `clusterrun logs %s` has all of them.", htmlTail, maxHTMLTasks, len(tasks.All), s.RunID)
+		out.Cut = fmt.Sprintf("The last %d lines of each stream of %d of %d tasks, those with problems first; `clusterrun logs %s` has all of them.", htmlTail, maxHTMLTasks, len(tasks.All), s.RunID)
 	}
 	out.Lines, out.Missing = logs.Merged(ctx, a, r, s, tasks.All, selected, "")
 	size := 0

@@ -24,7 +24,7 @@ func List(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
-		Short:   "List runs, the open ones first",
+		Short:   "List runs, open ones first",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, cmd, &flags) },
 	}
@@ -34,12 +34,12 @@ func List(a *cli.App) *cobra.Command {
 	fs.StringVar(&flags.since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
 	fs.StringVar(&flags.o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
 	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
-	fs.StringVar(&flags.o.Host, "on-host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
+	fs.StringVar(&flags.o.Host, "on-host", "", "only runs with tasks on host `NAME`, now or when they ended")
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
-	fs.BoolVar(&flags.o.Trials, "trials", false, "list the trials of sweeps as well")
-	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
+	fs.BoolVar(&flags.o.Trials, "trials", false, "also list the trials of sweeps")
+	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and full commands")
 	flags.pending.register(fs)
-	fs.BoolVarP(&flags.watch, "watch", "w", false, "redraw the list every few seconds until ^C")
+	fs.BoolVarP(&flags.watch, "watch", "w", false, "refresh the list every few seconds until ^C")
 	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "pending" && f.Name != "queue" && f.Name != "watch" {
@@ -63,7 +63,7 @@ type listOptions struct {
 // runList runs the command [List].
 func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOptions) error {
 	if cmd.Flags().Changed("queue") && !flags.pending.pending {
-		return cli.Usagef("--queue is for --pending")
+		return cli.Usagef("--queue requires --pending")
 	}
 	if flags.watch {
 		if err := checkWatch(a); err != nil {
@@ -75,13 +75,13 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	}
 	limit := flags.o.Limit
 	if limit < 1 {
-		return cli.Usagef("--limit %d: give 1 or more", limit)
+		return cli.Usagef("--limit %d: use 1 or more", limit)
 	}
 	if _, err := path.Match(flags.o.Name, ""); err != nil {
-		return cli.Usagef("--name %q: it is no pattern, such as 'iris*'", flags.o.Name)
+		return cli.Usagef("--name %q: not a valid pattern; for example, 'iris*'", flags.o.Name)
 	}
 	if flags.o.Cause != "" && !slices.Contains(causes(), flags.o.Cause) {
-		return cli.Usagef("--cause %q: give one of %s", flags.o.Cause, strings.Join(causes(), ", "))
+		return cli.Usagef("--cause %q: use one of %s", flags.o.Cause, strings.Join(causes(), ", "))
 	}
 	var err error
 	if flags.o.Since, err = cli.ParseTime("--since", flags.since, time.Now()); err != nil {
@@ -103,7 +103,7 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 		}
 		if len(runs) > limit {
 			runs = runs[:limit]
-			defer a.Say("older runs are not shown; a higher --limit shows them")
+			defer a.Say("older runs are not shown; raise --limit to show them")
 		}
 		return a.Print(runs, func() { printList(a, runs, flags.wide) })
 	})

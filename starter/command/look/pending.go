@@ -18,7 +18,7 @@ type pendingFlags struct {
 }
 
 func (p *pendingFlags) register(fs *pflag.FlagSet) {
-	fs.BoolVar(&p.pending, "pending", false, "only runs that wait for room on the hosts of a queue or for other runs, in the order in which they begin, and the reason")
+	fs.BoolVar(&p.pending, "pending", false, "only pending runs and those that wait for other runs, in the order in which they will start, and why they wait")
 	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
 }
 
@@ -37,7 +37,7 @@ func listPending(ctx context.Context, a *cli.App, queue string, watch bool) erro
 
 func printPending(a *cli.App, pending []starter.PendingRun) {
 	if len(pending) == 0 {
-		a.Say("no run is pending")
+		a.Say("no runs are pending")
 		return
 	}
 	now := time.Now()

@@ -26,7 +26,7 @@ func Show(a *cli.App) *cobra.Command {
 	var only bool
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
-		Short: "Show what a run was started with",
+		Short: "Show how a run was started",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if !only {
 			of, err := AccountOf(ctx, a, r)
@@ -52,7 +52,7 @@ func Show(a *cli.App) *cobra.Command {
 		_, err = a.Out.Write(text)
 		return err
 	})
-	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the form that run takes")
+	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the format that `clusterrun run` reads")
 	return cmd
 }
 
@@ -111,11 +111,11 @@ func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 
 // whyNoSpec returns why a run's spec is unknown, and the remedy.
 func whyNoSpec(of *record.Account) string {
-	why := "its spec cannot be read: " + of.WhyNoSpec()
+	why := "cannot read its spec: " + of.WhyNoSpec()
 	if len(of.Keys) == 0 {
 		return why
 	}
-	return why + "; --codec-keys FILE decodes it with what is in the file"
+	return why + "; decode it with the keys in FILE: --codec-keys FILE"
 }
 
 func printAccount(a *cli.App, of *record.Account) error {
@@ -251,7 +251,7 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 		switch value := variables[name]; {
 		case strings.HasPrefix(name, "CLUSTERRUN_"):
 		case value == nil:
-			fmt.Fprintf(a.Out, "    %s (not kept: perhaps a secret)\n", spec.OneLine(name))
+			fmt.Fprintf(a.Out, "    %s (not stored: perhaps a secret)\n", spec.OneLine(name))
 		default:
 			const most = 200
 			fmt.Fprintf(a.Out, "    %s=%s\n", spec.OneLine(name), strings.ReplaceAll(shorten.Text(spec.EscapeControl(*value), most), "\n", `\n`))
@@ -261,7 +261,7 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 
 // printInherited prints the names of variables without kept values.
 func printInherited(a *cli.App, names []string) {
-	fmt.Fprintln(a.Out, "  inherited, without the values:")
+	fmt.Fprintln(a.Out, "  inherited, without their values:")
 	for _, name := range names {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {
 			fmt.Fprintf(a.Out, "    %s\n", spec.OneLine(name))

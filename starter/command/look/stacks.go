@@ -30,7 +30,7 @@ func Stacks(a *cli.App) *cobra.Command {
 	var runs cli.RunSelector
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
-		Short: "Show the stacks of all ranks, and which of them differ",
+		Short: "Show the stacks of all ranks, and which ones differ",
 		Args:  runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithRun(cmd.Context(), a, &runs, args, func(run *starter.Run, tasks []string) error {
@@ -39,9 +39,9 @@ func Stacks(a *cli.App) *cobra.Command {
 		},
 	}
 	runs.Flags(cmd)
-	cmd.Flags().Var(&how.again, "again", "look once more after this time, at most "+spec.MaxAgain.String()+", to tell ranks that are slow from those that are stuck; 0: once")
+	cmd.Flags().Var(&how.again, "again", "look again after at most this time, "+spec.MaxAgain.String()+", to tell slow ranks from stuck ones; 0: look once")
 	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
-	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")
+	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from this machine, name them and exit with 125")
 	cmd.MarkFlagsMutuallyExclusive("files", "show")
 	return cmd
 }
@@ -128,7 +128,7 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 		}
 	}
 	if len(kept) == 0 {
-		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
+		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; stacks are captured while a run is open, by this command or when its timeout passes", run.ID)
 	}
 	return printStacks(ctx, a, run.ID, tasks, kept, nil, show, read)
 }
@@ -196,10 +196,10 @@ func printStacks(ctx context.Context, a *cli.App, id string, asked []string, cap
 		}
 	}
 	if len(elsewhere) > 0 {
-		a.Say("what cannot be read from here is left out:\n%s", strings.Join(elsewhere, "\n"))
+		a.Say("omitted because it cannot be read from this machine:\n%s", strings.Join(elsewhere, "\n"))
 	}
 	if len(captured) == 0 {
-		a.Say("run %s: no task has a process to look at", id)
+		a.Say("run %s: no task has a process", id)
 		return nil
 	}
 	var without []string
@@ -209,7 +209,7 @@ func printStacks(ctx context.Context, a *cli.App, id string, asked []string, cap
 		}
 	}
 	if len(without) > 0 {
-		a.Say("run %s: no process to look at: %s", id, strings.Join(without, ", "))
+		a.Say("run %s: no process can be examined: %s", id, strings.Join(without, ", "))
 	}
 	if len(elsewhere) > 0 {
 		return &cli.ExitError{Code: exitcode.Machinery}

@@ -31,18 +31,18 @@ func Status(a *cli.App) *cobra.Command {
 	var o statusOptions
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:     "status [flags] RUN",
-		Short:   "Show how a run and its tasks are doing",
+		Short:   "Show the state of a run and its tasks",
 		Long:    spec.CausesText(), // for its help
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
 	}, func(ctx context.Context, r *starter.Run) error { return showStatus(ctx, a, r, &o) })
 	fs := cmd.Flags()
-	fs.BoolVarP(&o.watch, "watch", "w", false, "continue until the run has ended, and exit as it did")
+	fs.BoolVarP(&o.watch, "watch", "w", false, "continue until the run has ended, and exit like the run")
 	fs.BoolVar(&o.why, "why", false, "show why the run waits, or what it is doing")
 	fs.BoolVar(&o.usage, "usage", false, "show the processors, memory and GPUs that the tasks use")
 	fs.BoolVar(&o.history, "history", false, "with --usage: show it over time")
-	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks wait at barriers, and which are missing")
+	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks are waiting at barriers, and which are missing")
 	fs.BoolVar(&o.csv, "csv", false, "print the trials of a sweep as CSV")
-	fs.StringVar(&o.best, "best", "", "sort the trials of a sweep by a number that they return: `KEY:min` or KEY:max")
+	fs.StringVar(&o.best, "best", "", "sort a sweep's trials by a number that they return: `KEY:min` or KEY:max")
 	o.tasks.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("watch", "why", "usage", "barriers")
 	for _, flag := range taskFlags {
@@ -56,9 +56,9 @@ func Status(a *cli.App) *cobra.Command {
 func (o *statusOptions) check() error {
 	switch {
 	case o.history && !o.usage:
-		return cli.Usagef("--history: it is about usage; give --usage, too")
+		return cli.Usagef("--history shows usage over time; also use --usage")
 	case o.usage && !o.history && o.tasks.each():
-		return cli.Usagef("--usage is about all tasks of the run; give --history, too, or leave out --all, --failed, --on-host and --task")
+		return cli.Usagef("--usage shows all of the run's tasks; add --history, or omit --all, --failed, --on-host and --task")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	}
 	printStatus(a.Out, s, o.tasks.each())
 	if len(s.Tasks) == 0 && o.tasks.narrow() {
-		a.Say("no task of the run matches")
+		a.Say("none of the run's tasks match")
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func printSummary(out io.Writer, s *starter.Status) {
 	printTallies(out, s.Tasks, words)
 	odd := outcome.Odd(words)
 	if len(odd) == 0 {
-		fmt.Fprintln(out, "\nthe tasks are alike; --all shows each")
+		fmt.Fprintln(out, "\nall tasks have the same state; --all lists them")
 		return
 	}
 	tasks := make([]starter.TaskStatus, min(len(odd), maxRows))
@@ -80,7 +80,7 @@ func printSummary(out io.Writer, s *starter.Status) {
 	fmt.Fprintln(out)
 	printTasks(out, tasks)
 	if more := len(odd) - len(tasks); more > 0 {
-		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all show each\n", more)
+		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all list them\n", more)
 	}
 }
 
@@ -132,7 +132,7 @@ type taskChoice struct {
 func (c *taskChoice) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVar(&c.all, "all", false, "list every task")
-	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
+	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed or were lost with their host")
 	fs.StringVar(&c.host, "on-host", "", "only tasks on host `NAME`")
 	fs.StringSliceVar(&c.names, "task", nil, "only these tasks (`TASK`); may be repeated")
 	for _, narrower := range taskFlags[1:] {
@@ -168,7 +168,7 @@ func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	}
 	delete(hosts, "")
 	if c.given("on-host") && !hosts[c.host] && len(hosts) > 0 {
-		return nil, cli.Usagef("--on-host %s: run %s has no task there; it has some on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
+		return nil, cli.Usagef("--on-host %s: run %s has no tasks there; it has tasks on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
 	}
 	return tasks, nil
 }

@@ -87,7 +87,7 @@ func TestStatusOfALargeFailureIsAPage(t *testing.T) {
 	printStatus(&out, s, false)
 	assert.Contains(t, out.String(), "400 tasks: 400 failed\n")
 	assert.Contains(t, out.String(), "\nand 384 hosts more\n")
-	assert.Contains(t, out.String(), "\nand 360 more; --failed, --on-host, --task and --all show each\n")
+	assert.Contains(t, out.String(), "\nand 360 more; --failed, --on-host, --task and --all list them\n")
 	assert.Less(t, strings.Count(out.String(), "\n"), 70)
 }
 
@@ -109,8 +109,8 @@ func TestChoiceOfTasks(t *testing.T) {
 		assert.Len(t, names, want, flags)
 	}
 	for flags, want := range map[string]string{
-		"--on-host c":    "--on-host c: run big has no task there; it has some on a, b",
-		"--on-host=":     "--on-host : run big has no task there",
+		"--on-host c":    "--on-host c: run big has no tasks there; it has tasks on a, b",
+		"--on-host=":     "--on-host : run big has no tasks there",
 		"--task ps":      "run big has no task, type, rank or host ps",
 		"--task worker,": "run big has no task, type, rank or host ;",
 	} {
@@ -132,7 +132,7 @@ func TestStatusHasWhatTasksReturned(t *testing.T) {
 			{Name: "worker-2", Rank: 2, Exit: &spec.Exit{ValueFile: "/logs/2/result.json"}},
 		}},
 	}, true)
-	assert.Contains(t, out.String(), "\nworker-1 returned {\"loss\":0.3}\nworker-2 returned what is in /logs/2/result.json\n\n")
+	assert.Contains(t, out.String(), "\nworker-1 returned {\"loss\":0.3}\nthe result of worker-2 is in /logs/2/result.json\n\n")
 	assert.NotContains(t, out.String(), "worker-0")
 }
 
@@ -164,7 +164,7 @@ func TestUsageHistoryIsShown(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, printUsageHistory(&out, tasks, false))
 	lines := strings.Split(out.String(), "\n")
-	assert.Contains(t, lines[0], "; a bar is 5s, and the tallest one the most of any task")
+	assert.Contains(t, lines[0], "; a bar is 5s, and the tallest bar is the highest value of any task")
 	assert.Equal(t, []string{"TASK", "HOST", "CPUS", "(MEAN,", "MAX)", "MEMORY", "(MAX)", "STEP", "(MEAN,", "MAX)"}, strings.Fields(lines[1]), "no GPUs")
 	assert.Contains(t, lines[2], "▁▂▂▂▃▃▃▄▄▄            0.49, 0.98")
 	assert.Contains(t, lines[3], "▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▇▇▇██  0.99, 1.98  ████████████████████  1.0 MiB")
@@ -215,7 +215,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 				assert.Equal(t, c.text, *captured[0].Text)
 			} else {
 				assert.Equal(t, exitcode.Machinery, cli.CodeOf(err))
-				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+cli.OrDash(c.host)+"\n", errs.String())
+				assert.Equal(t, "clusterrun: omitted because it cannot be read from this machine:\n  worker-1: "+c.file+" on "+cli.OrDash(c.host)+"\n", errs.String())
 			}
 			assert.NoError(t, printStacks(t.Context(), a, "iris-1", nil, captured, nil, false, read))
 		}

@@ -27,7 +27,7 @@ func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Statu
 	}
 	for _, flag := range []string{"why", "usage", "history", "barriers", "on-host", "task"} {
 		if o.tasks.given(flag) {
-			return cli.Usagef("--%s is about one run; name a trial of the sweep, such as %s", flag, spec.TrialID(r.ID, 0))
+			return cli.Usagef("--%s applies to one run; name a trial of the sweep, such as %s", flag, spec.TrialID(r.ID, 0))
 		}
 	}
 	if s.Sweep.Trials == 0 && !o.csv && !a.Global.JSON {

@@ -25,14 +25,14 @@ func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starte
 	defer files.Close()
 	tasks, err := record.Usage(ctx, files, s.Tasks)
 	if err != nil {
-		a.Say("the usage of some tasks cannot be read: %s", err)
+		a.Say("cannot read the usage of some tasks: %s", err)
 	}
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]any{"run_id": s.RunID, "open": s.Open, "tasks": tasks})
 	}
 	tasks = slices.DeleteFunc(tasks, func(t record.UsageHistory) bool { return len(t.Points) == 0 })
 	if len(tasks) == 0 {
-		a.Say("nothing is recorded of the usage of these tasks, or it is on other hosts that do not serve it")
+		a.Say("no usage of these tasks was recorded, or it is on other hosts that do not serve it")
 		return nil
 	}
 	return printUsageHistory(a.Out, tasks, meant.each())
@@ -94,7 +94,7 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 	}
 	all := series.Total(totals)
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.peak(all) == 0 })
-	fmt.Fprintf(out, "from %s to %s; a bar is %s, and the tallest one the most of any task\n",
+	fmt.Fprintf(out, "from %s to %s; a bar is %s, and the tallest bar is the highest value of any task\n",
 		from.Local().Format(cli.LocalTime), to.Local().Format(cli.LocalTime), cli.Roughly(to.Sub(from)/barsWide))
 	heading := []any{"TASK", "HOST"}
 	for _, c := range shown {
@@ -126,7 +126,7 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 		return err
 	}
 	if more := len(tasks) - most; more > 0 {
-		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all show each\n", more)
+		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all list them\n", more)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // checkWatch refuses --watch where nothing can be redrawn.
 func checkWatch(a *cli.App) error {
 	if f := tasklog.FileOf(a.Out); f == nil || !tasklog.IsTerminal(f) || a.Global.JSON {
-		return cli.Usagef("--watch redraws the list on a terminal; programs get the list with --json, and the changes of a run with `clusterrun status --watch --json RUN`")
+		return cli.Usagef("--watch redraws the list on a terminal; programs use --json for the list, and `clusterrun status --watch --json RUN` for a run's changes")
 	}
 	return nil
 }

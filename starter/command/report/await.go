@@ -17,16 +17,16 @@ func Wait(a *cli.App) *cobra.Command {
 	var o waitOptions
 	cmd := &cobra.Command{
 		Use:   "wait [flags] RUN...",
-		Short: "Wait for runs, and exit as they did",
+		Short: "Wait for runs, and exit like them",
 		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
 	}
 	o.runs.Flags(cmd)
-	cmd.Flags().BoolVar(&o.progress, "progress", false, "show how the run is doing")
-	cmd.Flags().BoolVar(&o.any, "any", false, "end with the first of the runs that ends")
-	cmd.Flags().StringSliceVar(&o.facts.kinds, "for", nil, "end with 0 and a line of JSON at the first new fact of a `KIND`, such as failed,silent,hung, or at the end of the run")
+	cmd.Flags().BoolVar(&o.progress, "progress", false, "show the run's progress")
+	cmd.Flags().BoolVar(&o.any, "any", false, "return when the first of the runs ends")
+	cmd.Flags().StringSliceVar(&o.facts.kinds, "for", nil, "exit with 0 and print a line of JSON at the first new fact of a `KIND`, such as failed,silent,hung, or when the run ends")
 	cmd.Flags().Var(&o.facts.timeout, "timeout", "with --for: exit with 124 after this time")
-	cmd.Flags().StringVar(&o.facts.since, "since", "", "with --for: leave out what was reported until the `CURSOR` of an earlier answer")
+	cmd.Flags().StringVar(&o.facts.since, "since", "", "with --for: omit facts reported up to the `CURSOR` of an earlier answer")
 	cmd.MarkFlagsMutuallyExclusive("for", "progress", "any")
 	return cmd
 }
@@ -42,14 +42,14 @@ type waitOptions struct {
 func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) error {
 	several := len(args) > 1 || len(args) == 1 && spec.IsPattern(args[0])
 	if several && o.progress {
-		return cli.Usagef("--progress is for one run; `clusterrun list --watch` shows several")
+		return cli.Usagef("--progress supports one run; `clusterrun list --watch` shows several")
 	}
 	isFor := len(o.facts.kinds) > 0
 	if isFor && several {
-		return cli.Usagef("--for is for one run; start a command for each")
+		return cli.Usagef("--for accepts only one run; use a separate command for each")
 	}
 	if !isFor && (o.facts.timeout > 0 || o.facts.since != "") {
-		return cli.Usagef("--timeout and --since are for --for")
+		return cli.Usagef("--timeout and --since require --for")
 	}
 	known, err := o.facts.check()
 	if err != nil {

@@ -30,9 +30,9 @@ func copyErrorFile(a *cli.App, f *spec.Failure) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !exists(f.ErrorFile):
-		a.Say("the error file of %s is on %s and is not copied to %s", f.Task, cli.OrDash(f.Host), to)
+		a.Say("the error file of %s is on %s and was not copied to %s", f.Task, cli.OrDash(f.Host), to)
 	case err != nil:
-		a.Say("the error file of %s is not copied: %s", f.Task, err)
+		a.Say("could not copy the error file of %s: %s", f.Task, err)
 	case replaced:
 		a.Say("replaced %s with the error file of %s", to, f.Task)
 	}

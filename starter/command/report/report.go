@@ -100,7 +100,7 @@ func Returned(t spec.TaskResult) string {
 	case len(t.Value) > 0:
 		return fmt.Sprintf("%s returned %s", t.Name, short(t.Value))
 	case t.Exit != nil && t.Exit.ValueFile != "":
-		return fmt.Sprintf("%s returned what is in %s", t.Name, t.Exit.ValueFile)
+		return fmt.Sprintf("the result of %s is in %s", t.Name, t.Exit.ValueFile)
 	}
 	return ""
 }

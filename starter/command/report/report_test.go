@@ -182,7 +182,7 @@ func TestRedrawnText(t *testing.T) {
 	}
 	assert.Equal(t, "\rone\ntwo\n\x1b[J", written("one\ntwo\n"))
 	assert.Equal(t, "\r\x1b[2A1234567890123…\n\x1b[J", written("123456789012345"), "cut to the width")
-	assert.Equal(t, "\r\x1b[1A1\n2\n3\n… 3 lines more\n\x1b[J", written("1\n2\n3\n4\n5\n6"), "cut to the height")
+	assert.Equal(t, "\r\x1b[1A1\n2\n3\n… 3 more lines\n\x1b[J", written("1\n2\n3\n4\n5\n6"), "cut to the height")
 	assert.Equal(t, "\r\x1b[4A世界世界世界…\n\x1b[J", written("世界世界世界世界"), "by columns")
 	f := must.Get(os.Open(os.DevNull))(t)
 	defer f.Close()

@@ -45,12 +45,12 @@ func (o *forOptions) check() (marks, error) {
 	for _, kind := range o.kinds {
 		if !slices.Contains(outcome.Kinds, outcome.Kind(kind)) {
 			all := list.Of(outcome.Kinds, func(k outcome.Kind) string { return string(k) })
-			return nil, cli.Usagef("--for %s: it is not a kind of fact; give some of %s", kind, strings.Join(all, ", "))
+			return nil, cli.Usagef("--for %s: unknown kind of fact; use some of %s", kind, strings.Join(all, ", "))
 		}
 	}
 	known, err := parseCursor(o.since)
 	if err != nil {
-		return nil, cli.Usagef("--since %s: it is not a cursor; give the one of an earlier answer of wait --for", o.since)
+		return nil, cli.Usagef("--since %s: not a cursor; use one from an earlier answer of wait --for", o.since)
 	}
 	return known, nil
 }

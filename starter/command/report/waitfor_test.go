@@ -38,9 +38,9 @@ func TestCursor(t *testing.T) {
 
 func TestFlagsOfWaitFor(t *testing.T) {
 	for want, o := range map[string]forOptions{
-		"--for slient: it is not a kind of fact; give some of done, failed, hung, silent, ": {kinds: []string{"failed", "slient"}},
-		"--since abc: it is not a cursor":  {kinds: []string{"failed"}, since: "abc"},
-		"--since a b*: it is not a cursor": {kinds: []string{"failed"}, since: "a b*"},
+		"--for slient: unknown kind of fact; use some of done, failed, hung, silent, ": {kinds: []string{"failed", "slient"}},
+		"--since abc: not a cursor":  {kinds: []string{"failed"}, since: "abc"},
+		"--since a b*: not a cursor": {kinds: []string{"failed"}, since: "a b*"},
 	} {
 		_, err := o.check()
 		require.ErrorContains(t, err, want)

@@ -67,9 +67,9 @@ func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *tor
 		case errors.Is(err, agents.ErrTaken) && m.Head == nil:
 			// Another agent on this machine is the head, as intended.
 		case errors.Is(err, agents.ErrTaken):
-			return cli.Usagef("port %d of this machine is in use, by another agent that is the first of all, or by another program; give another port, or this agent another --node-rank", m.Port)
+			return cli.Usagef("port %d on this machine is already used by another first agent, or by another program; use another port, or start this agent with another --node-rank", m.Port)
 		case err != nil:
-			return cli.Usagef("no agent can be reached at %s, which is to be this machine: %s", m.Endpoint(), err)
+			return cli.Usagef("no agent can be reached at %s, which should be this machine: %s", m.Endpoint(), err)
 		default:
 			return nil
 		}
@@ -104,7 +104,7 @@ func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Reque
 	r := agents.Request{Version: cli.VersionLine(), ID: m.ID, Rank: m.Rank, Encoded: a.Global.Server.CodecKeys != ""}
 	var err error
 	if r.Host, err = os.Hostname(); err != nil {
-		return r, fmt.Errorf("find the name of this machine: %w", err)
+		return r, fmt.Errorf("find this machine's name: %w", err)
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
@@ -160,7 +160,7 @@ func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m
 			continue
 		}
 		said = here
-		a.Say("%s", a.Color.Dim(fmt.Sprintf("waiting for agents at %s: %d of %s are here", m.Endpoint(), here, m.Hosts())))
+		a.Say("%s", a.Color.Dim(fmt.Sprintf("waiting for agents at %s: %d of %s have joined", m.Endpoint(), here, m.Hosts())))
 	}
 }
 
@@ -201,7 +201,7 @@ func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Dur
 	case starter.IsError[*agents.RefusedError](err):
 		return nil, cli.Usagef("%s", err)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return nil, fmt.Errorf("no agent at %s has taken this one within %s (join_timeout of --rdzv-conf); is one started there, and can this host reach the port?", c.Endpoint, timeout)
+		return nil, fmt.Errorf("no agent at %s has accepted this one within %s (join_timeout of --rdzv-conf); check that one was started there and that this host can reach the port", c.Endpoint, timeout)
 	}
 	return joined, err
 }
@@ -248,13 +248,13 @@ func (g *agentsOf) mayLeave(s *spec.RunSpec) bool { return g.joined != nil && s.
 func (l *localRun) leaveRun(s os.Signal, n int) {
 	switch n {
 	case 1:
-		l.Say("got %s: leaving run %s; again to kill its processes here", cli.NameOfSignal(s), l.id)
+		l.Say("got %s: leaving run %s; repeat to kill its processes on this host", cli.NameOfSignal(s), l.id)
 		l.Printer.Hurry()
 		l.stopAsked.Store(true)
 		l.agents.left = true
 		l.worker.StopAll(l.stops(s))
 	case 2:
-		l.Say("got %s: killing the processes of run %s here", cli.NameOfSignal(s), l.id)
+		l.Say("got %s: killing the processes of run %s on this host", cli.NameOfSignal(s), l.id)
 		l.worker.Cut()
 	}
 }
@@ -263,7 +263,7 @@ func (l *localRun) leaveRun(s os.Signal, n int) {
 func (l *localRun) hasLeft() ending {
 	return ending{err: &cli.ExitError{
 		Code:  cli.CodeOfSignal(l.interrupted.First),
-		Cause: fmt.Errorf("this agent has left run %s, which goes on while there are enough others", l.id),
+		Cause: fmt.Errorf("this agent has left run %s, which continues while enough agents remain", l.id),
 	}}
 }
 

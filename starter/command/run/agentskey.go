@@ -46,7 +46,7 @@ func ownKey(dir string) ([]byte, error) {
 	}
 	key, err := agents.Key(secret)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; remove the file, and a new one is made", file, err)
+		return nil, fmt.Errorf("%s: %w; remove the file to create a new one", file, err)
 	}
 	return key, nil
 }

@@ -39,7 +39,7 @@ func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runO
 	}
 	for _, flag := range []string{"foreground", stdinFlag, coordinatorFlag, "remote"} {
 		if cmd.Flags().Changed(flag) {
-			return cli.Usagef("--%s is for one run; leave out that or --array. `clusterrun submit --array` starts a sweep on host workers", flag)
+			return cli.Usagef("--%s applies to one run; omit it or --array. `clusterrun submit --array` starts a sweep on host workers", flag)
 		}
 	}
 	gpus := s.Devices != nil || s.GPUsPerTask != nil
@@ -48,7 +48,7 @@ func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runO
 	}
 	switch {
 	case f.Others != nil:
-		return cli.Usagef("%s: run --array uses this machine. Start `clusterrun worker` on the hosts, and use submit --array", f.Others.Flag)
+		return cli.Usagef("%s: run --array uses only this machine. Start `clusterrun worker` on the hosts, and use submit --array", f.Others.Flag)
 	case gpus && o.sweep.AtMost > 1:
 		return cli.Usagef("--array: run does not divide GPUs among trials. Use submit --array, which does, or --at-most 1")
 	}

@@ -110,7 +110,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	}
 	if shown = l.await(l.output.finish); !shown {
 		l.Printer.Through(nil)
-		l.Say("the output is not read, so not all of it was shown; %s", l.output.logs)
+		l.Say("not all output was shown because nobody reads it; %s", l.output.logs)
 	}
 	if end.result != nil {
 		l.leave(true) // its files are not needed after the release
@@ -191,7 +191,7 @@ func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
 	}
 	changed := *r
 	if changed.ExitCode = 1; r.ExitCode != 1 {
-		changed.Message += fmt.Sprintf("\nThe exit code is 1, as with torchrun; `clusterrun list` and `clusterrun wait` have that of the process, %d.", r.ExitCode)
+		changed.Message += fmt.Sprintf("\nThe exit code is 1, as with torchrun; `clusterrun list` and `clusterrun wait` show the process's exit code, %d.", r.ExitCode)
 	}
 	return &changed
 }

@@ -21,7 +21,7 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 	case o.foreground == "":
 		return nil
 	case o.remote:
-		return cli.Usagef("--foreground %s: with --remote the task runs on another host, which has no terminal to give; leave one of the two out", o.foreground)
+		return cli.Usagef("--foreground %s: with --remote, the task runs on another host, which has no terminal; omit one of them", o.foreground)
 	}
 	if _, ok := s.Task(o.foreground); ok {
 		return nil
@@ -44,12 +44,12 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 			return std, nil
 		}
 		if std.In = tasklog.FileOf(a.In); std.In == nil {
-			return std, fmt.Errorf("--stdin %s: stdin is no file", o.stdin)
+			return std, fmt.Errorf("--stdin %s: stdin is closed", o.stdin)
 		}
 		return std, nil
 	}
 	if std.In = tasklog.FileOf(a.In); std.In == nil || !std.Given() {
-		return std, fmt.Errorf("--foreground %s: stdin, stdout and stderr are no files", o.foreground)
+		return std, fmt.Errorf("--foreground %s: stdin, stdout and stderr are closed", o.foreground)
 	}
 	if !pty.Is(std.In) {
 		return std, nil

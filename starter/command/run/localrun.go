@@ -262,7 +262,7 @@ func (l *localRun) sayWhoSharesCPUs() {
 		}
 	}
 	if len(others) > 0 {
-		l.Say("run %s has cpus: auto, too, so its tasks have the same CPUs as these; give each run its own list, such as --cpus 0-7", shorten.List(others, 3))
+		l.Say("run %s also has cpus: auto, so its tasks share CPUs with this run's; set different lists, such as --cpus 0-7", shorten.List(others, 3))
 	}
 }
 
@@ -346,7 +346,7 @@ func (l *localRun) lendTerminal() error {
 		return nil
 	}
 	if !l.quiet {
-		l.Say("%s", l.Color.Dim(fmt.Sprintf("%s has this terminal; Ctrl-] three times stops the run", l.foreground)))
+		l.Say("%s", l.Color.Dim(fmt.Sprintf("%s has this terminal; press Ctrl-] three times to stop the run", l.foreground)))
 		l.Printer.Flush()
 	}
 	return t.Lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
@@ -416,7 +416,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			return end
 		case s := <-l.signals:
 			if l.signal(ctx, s) > 2 {
-				return ending{err: &cli.ExitError{Code: cli.CodeOfSignal(l.interrupted.First), Cause: fmt.Errorf("run %s is left to itself; its host worker stops what still runs", l.id)}}
+				return ending{err: &cli.ExitError{Code: cli.CodeOfSignal(l.interrupted.First), Cause: fmt.Errorf("leaving run %s; its host worker stops what is still running", l.id)}}
 			}
 		case <-exited:
 			if l.agents.left {
@@ -433,7 +433,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		case err := <-l.agents.headLost:
 			return ending{err: &cli.ExitError{
 				Code:  exitcode.Machinery,
-				Cause: fmt.Errorf("the agent at %s, which has run %s, is gone (%w); the processes here are stopped", l.server, l.id, err),
+				Cause: fmt.Errorf("lost the agent at %s, which manages run %s (%w); stopping the processes on this host", l.server, l.id, err),
 			}}
 		case <-l.late:
 			return l.leftBehind()
@@ -443,7 +443,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 
 // workerDied reports that a dead supervisor is replaced.
 func (l *localRun) workerDied(err error) {
-	l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
+	l.Say("the host worker died (%v); starting another to find out what happened to its processes", err)
 }
 
 // withoutWorker terminates the run, which lost its host worker, and returns the outcome.
@@ -461,19 +461,19 @@ func (l *localRun) trouble(err error) {
 	switch {
 	case err == nil:
 		if l.isStopping() {
-			l.Say("that is over")
+			l.Say("the problem is resolved")
 		} else {
-			l.Say("that is over, the run goes on")
+			l.Say("the problem is resolved; the run continues")
 		}
 		return
 	case starter.IsError[*starter.StuckError](err):
-		l.Say("run %s does not get on; the last its host worker said:\n%s", l.id, l.worker.LastWords())
+		l.Say("run %s makes no progress; its host worker last reported:\n%s", l.id, l.worker.LastWords())
 		return
 	}
 	if l.isStopping() {
 		l.Say("%s does not answer", l.server)
 	} else {
-		l.Say("%s does not answer; the processes go on, waiting for it", l.server)
+		l.Say("%s does not answer; the processes continue and wait for it", l.server)
 	}
 }
 

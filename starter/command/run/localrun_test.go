@@ -105,7 +105,7 @@ func TestOwnKey(t *testing.T) {
 	file := filepath.Join(dir, "agents.key")
 	require.NoError(t, os.Truncate(file, 0))
 	_, err := ownKey(dir)
-	assert.EqualError(t, err, file+": the secret has 0 bytes; it needs 16; remove the file, and a new one is made")
+	assert.EqualError(t, err, file+": the secret has 0 bytes; it needs 16; remove the file to create a new one")
 	require.NoError(t, os.Remove(file))
 	third := must.Get(ownKey(dir))(t)
 	assert.NotEqual(t, first, third)
@@ -162,12 +162,12 @@ func TestPrepareHere(t *testing.T) {
 
 func TestPrepareHereRefusesOtherHosts(t *testing.T) {
 	for want, hosts := range map[string]spec.Hosts{
-		"":                                 {Count: "1", PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
-		"hosts.count (or --nnodes) is 2":   {Count: "2"},
-		"hosts.count (or --nnodes) is 1:2": {Count: "1:2"},
-		"hosts.per_host is 1, for 2":       {PerHost: new(1)},
-		"hosts.select chooses hosts":       {Select: []string{"a"}},
-		"hosts.constraints choose host":    {Constraints: []string{"cpus > 1"}},
+		"":                                     {Count: "1", PerHost: new(2), Strategy: spec.StrategySpread, Exclusive: true},
+		"hosts.count (or --nnodes) is 2":       {Count: "2"},
+		"hosts.count (or --nnodes) is 1:2":     {Count: "1:2"},
+		"hosts.per_host is 1, but there are 2": {PerHost: new(1)},
+		"hosts.select selects hosts":           {Select: []string{"a"}},
+		"hosts.constraints select host":        {Constraints: []string{"cpus > 1"}},
 	} {
 		err := prepareHere(&spec.RunSpec{Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}, Hosts: hosts}, runOptions{})
 		if want == "" {
@@ -193,9 +193,9 @@ func TestWhatHasChangedSince(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "gone")))
 	changes := changedHere(of)
 	require.Len(t, changes, 3)
-	assert.Equal(t, "clusterrun was 0.0.1, and is "+spec.Version, changes[0])
+	assert.Equal(t, "clusterrun was 0.0.1, and is now "+spec.Version, changes[0])
 	assert.Contains(t, changes[1], filepath.Join(dir, "train.py")+" has changed: it had ")
-	assert.Contains(t, changes[1], ", and has 2 bytes of ")
+	assert.Contains(t, changes[1], ", and now has 2 bytes of ")
 	assert.Equal(t, filepath.Join(dir, "gone")+": no such file or directory", changes[2])
 
 	start.Dir = filepath.Join(dir, "nosuch")

@@ -34,7 +34,7 @@ func pruneOldLogs(a *cli.App) {
 	for _, home := range []string{a.RunsDir(), hostsDir(a)} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
 		if removed, err := p.Apply(a.LogsDir(), time.Now(), workers.Holds); err != nil && len(removed) == 0 {
-			a.Say("old logs are not removed: %s", err)
+			a.Say("could not remove old logs: %s", err)
 		}
 	}
 }

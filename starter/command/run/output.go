@@ -81,11 +81,11 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	if wanted.quiet {
 		return o, nil
 	}
-	a.WhenBroken(func(err error) { a.Say("%s; run %s goes on; %s", err, run.ID, o.logs) })
+	a.WhenBroken(func(err error) { a.Say("%s; run %s continues; %s", err, run.ID, o.logs) })
 	if !a.Owned && !wanted.torchrun {
 		what := fmt.Sprintf("run %s: %s", run.ID, groups(s))
 		if wanted.sweep != nil {
-			what = fmt.Sprintf("sweep %s: at most %d at once", run.ID, wanted.sweep.AtMost)
+			what = fmt.Sprintf("sweep %s: at most %d at a time", run.ID, wanted.sweep.AtMost)
 		}
 		a.Say("%s", a.Color.Dim(fmt.Sprintf("%s, in %s; %s", what, place(s), o.logs)))
 	}

@@ -61,7 +61,7 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	}
 	syscall.CloseOnExec(o.coordinator)
 	if err := unix.SetNonblock(o.coordinator, true); err != nil {
-		return nil, cli.Usagef("--%s %d: %s; want the descriptor of a socket", coordinatorFlag, o.coordinator, err)
+		return nil, cli.Usagef("--%s %d: %s; use a socket's descriptor", coordinatorFlag, o.coordinator, err)
 	}
 	watched, err := unix.FcntlInt(uintptr(o.coordinator), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *owner) answerAll(ctx context.Context, q *closurequeue.Client) error {
 			message, err = io.ReadAll(r.Body)
 		}
 		if err != nil {
-			return fmt.Errorf("read a request of the owner: %w", err)
+			return fmt.Errorf("read a request from the owner: %w", err)
 		}
 		out, problem := closurequeue.Answer(ctx, q, message)
 		if problem != nil && problem.Code == wire.CodeOver {
@@ -198,7 +198,7 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 			continue
 		}
 		if name := endedWell(s); name != "" {
-			w.stop(errors.New(name + " has ended, and calls nothing any more"))
+			w.stop(errors.New(name + " has ended and makes no more calls"))
 			return
 		}
 	}

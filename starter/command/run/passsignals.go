@@ -55,16 +55,16 @@ func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name st
 	switch {
 	case err != nil:
 	case s.Unanswered:
-		a.Say("got %s, which is not passed on: the run does not answer", name)
+		a.Say("got %s, but did not pass it on: the run does not answer", name)
 		return
 	case len(tasks) == 0:
-		a.Say("got %s, which is not passed on: no process runs", name)
+		a.Say("got %s, but did not pass it on: no process is running", name)
 		return
 	default:
 		_, err = starter.Ask(ctx, run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: tasks, Signal: name})
 	}
 	if err != nil && ctx.Err() != context.Canceled {
-		a.Say("got %s, which is not passed on: %s", name, err)
+		a.Say("got %s, but did not pass it on: %s", name, err)
 	}
 }
 

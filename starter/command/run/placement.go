@@ -28,7 +28,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 	}
 	own, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("find the name of this machine: %w", err)
+		return fmt.Errorf("find this machine's name: %w", err)
 	}
 	e := &cli.UsageError{}
 	for i, g := range s.Tasks {
@@ -39,15 +39,14 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 			}
 			path := fmt.Sprintf("tasks[%d].addresses[%d]", i, j)
 			if specs.IsThisMachine(host) {
-				e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is this machine by another name; write localhost or %s", path, host, own))
+				e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is another name for this machine; use localhost or %s", path, host, own))
 				continue
 			}
-			e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is not this machine, where run starts everything; "+
-				"start a `clusterrun worker --host-name %s` there, and use `clusterrun submit` or run --remote", path, host, host))
+			e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is not this machine, but run starts everything on this machine; start `clusterrun worker --host-name %s` on that host, and use `clusterrun submit` or run --remote", path, host, host))
 		}
 	}
 	if what := specs.Elsewhere(s); what != "" {
-		e.Problems = append(e.Problems, what+", but run starts everything on this machine unless -H names hosts; use `clusterrun submit` or run --remote")
+		e.Problems = append(e.Problems, what+"; run starts everything on this machine unless -H names hosts; use `clusterrun submit` or run --remote")
 	}
 	if len(e.Problems) > 0 {
 		return e
@@ -58,7 +57,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 // prepareElsewhere completes a spec for a run that also uses other hosts.
 func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 	if strings.TrimSpace(o.launchAgent) == "" {
-		return cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
+		return cli.Usagef("--launch-agent is empty; name a program that can be called like ssh")
 	}
 	if s.Hosts.PerHost != nil && o.others.PerHost == "" {
 		o.others.PerHost = strconv.Itoa(*s.Hosts.PerHost)
@@ -66,7 +65,7 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 	o.others.Spread = s.Hosts.Strategy == spec.StrategySpread
 	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses replace them
 	if what := specs.Elsewhere(s); what != "" {
-		return cli.Usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.Flag)
+		return cli.Usagef("%s: %s already names the hosts, which get as many tasks as they have slots; omit one of the two", what, o.others.Flag)
 	}
 	if s.OnDisconnect == "" {
 		// A lost connection is never restored, not even to a single host.
@@ -75,19 +74,19 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 	return o.place(s, nil)
 }
 
-// place assigns a host to each task, unless a host's slots are still unknown, and refuses flags
-// that do not fit.
+// place assigns a host to each task, unless the slot count of some host is still unknown, and
+// rejects --stdin and --foreground if they conflict with the placement.
 func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) error {
 	if err := o.others.Place(s, machines); err != nil {
 		return cli.Usagef("%s", err)
 	}
 	if _, ok := s.Task(o.stdin); !ok && o.stdin != "" && o.others.Placed {
-		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
+		return cli.Usagef("--stdin %s: use none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	}
 	if t, ok := s.Task(o.foreground); ok {
 		host, _, _ := spec.SplitAddress(t.Address) // empty if a host's slots are still unknown
 		if !specs.IsThisMachine(host) {
-			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal to give; leave it out, or have the task on this machine", o.foreground)
+			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal; omit --foreground, or place the task on this machine", o.foreground)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 func RemoteHost(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    remotehosts.Command,
-		Short:  "A host of a run; started by `clusterrun run -H` over ssh",
+		Short:  "A run's host; started by `clusterrun run -H` over ssh",
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

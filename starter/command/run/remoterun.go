@@ -28,7 +28,7 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 		s.PlacementTimeout = &patience
 	}
 	return submit.Start(ctx, a, s, starter.Options{ID: o.id, Queue: o.queue}, &o.signing, func(r *starter.Run) error {
-		a.Say("run %s has started; Ctrl-C only ends the waiting, `clusterrun stop %s` stops the run", r.ID, r.ID)
+		a.Say("run %s has started; Ctrl-C only stops waiting for it, `clusterrun stop %s` stops the run", r.ID, r.ID)
 		placing, placed := context.WithCancel(ctx)
 		defer placed()
 		go sayPlacing(placing, a, r)

@@ -35,8 +35,8 @@ func Rerun(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
 	}
 	flags.o.register(cmd.Flags(), &flags.f)
-	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
-	cmd.Flags().BoolVar(&flags.failed, "failed", false, "of a sweep, run the trials again that have not succeeded, as part of the same sweep")
+	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the queue's host workers and return, like submit; default: the way the earlier run was started")
+	cmd.Flags().BoolVar(&flags.failed, "failed", false, "in a sweep, run the trials again that have not succeeded, as part of the same sweep")
 	flags.runs.Flags(cmd)
 	return cmd
 }
@@ -85,7 +85,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 		flags.background = !private && !flags.o.remote
 	}
 	if flags.background && flags.o.remote {
-		return cli.Usagef("--submit returns at once, and --remote waits; give one of them")
+		return cli.Usagef("--submit returns immediately, but --remote waits; use only one of them")
 	}
 	if !private && !cmd.Flags().Changed("queue") && (flags.background || flags.o.remote) {
 		flags.o.queue = of.Status.Queue
@@ -119,7 +119,7 @@ func changedHere(of *record.Account) (changes []string) {
 			continue
 		}
 		if t.Start.Version != spec.Version {
-			note("clusterrun was %s, and is %s", t.Start.Version, spec.Version)
+			note("clusterrun was %s, and is now %s", t.Start.Version, spec.Version)
 		}
 		if _, err := os.Stat(t.Start.Dir); err != nil && !of.Spec.Ships() {
 			note("the directory %s: %s", t.Start.Dir, reason(err))
@@ -131,7 +131,7 @@ func changedHere(of *record.Account) (changes []string) {
 			case err != nil:
 				note("%s: %s", then.Path, reason(err))
 			case info.Size() != then.Size || !info.ModTime().Equal(then.Modified):
-				note("%s has changed: it had %d bytes of %s, and has %d bytes of %s", then.Path,
+				note("%s has changed: it had %d bytes of %s, and now has %d bytes of %s", then.Path,
 					then.Size, then.Modified.Local().Format(cli.LocalTime), info.Size(), info.ModTime().Local().Format(cli.LocalTime))
 			}
 		}

@@ -21,12 +21,12 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 	case err != nil:
 		return false, err
 	case !known.Sweep && flags.failed:
-		return false, cli.Usagef("--failed: run %s is no sweep. Leave it out: `clusterrun rerun %s` runs it again", r.ID, r.ID)
+		return false, cli.Usagef("--failed: run %s is not a sweep. Omit --failed: `clusterrun rerun %s` runs it again", r.ID, r.ID)
 	case !known.Sweep:
 		return false, nil
 	}
 	if flags.o.array.Changed() {
-		return false, cli.Usagef("--array: the sweep has its parameters; leave it out, or start another with submit --array")
+		return false, cli.Usagef("--array: the sweep already has parameters; omit --array, or start another sweep with submit --array")
 	}
 	if flags.o.sweep, err = r.SweepSpec(ctx); err != nil {
 		return false, err
@@ -38,7 +38,7 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 		return false, nil
 	}
 	if flags.o.id != "" {
-		return false, cli.Usagef("--id %s: with --failed the sweep keeps its ID; leave out one of them", flags.o.id)
+		return false, cli.Usagef("--id %s: with --failed, the sweep keeps its ID; omit one of them", flags.o.id)
 	}
 	s, err := r.Status(ctx)
 	switch {
@@ -47,14 +47,14 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 	case s.Open:
 		return true, retryOpen(ctx, a, cmd, r, s)
 	case s.Sweep == nil || s.Sweep.States == "":
-		return false, fmt.Errorf("sweep %s left no result, so it is not known which trials have failed; leave out --failed to run all of them again", r.ID)
+		return false, fmt.Errorf("sweep %s did not leave a result, so it is not known which trials failed; omit --failed to run all of them again", r.ID)
 	}
 	states, n, err := sweep.Again(s.Sweep.States)
 	if err != nil {
 		return false, err
 	}
 	if n == 0 {
-		return false, fmt.Errorf("all trials of sweep %s have succeeded; leave out --failed to run all of them again", r.ID)
+		return false, fmt.Errorf("all trials of sweep %s have succeeded; omit --failed to run all of them again", r.ID)
 	}
 	flags.o.id, flags.o.resume, flags.o.started = r.ID, &sweep.Resumption{Machine: states}, s.Started
 	return false, nil
@@ -72,7 +72,7 @@ func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.R
 		}
 	})
 	if other != "" {
-		return cli.Usagef("--%s: sweep %s is open and keeps its spec; leave it out, or wait until the sweep has ended", other, r.ID)
+		return cli.Usagef("--%s: sweep %s is open and keeps its spec; omit the flag, or wait until the sweep has ended", other, r.ID)
 	}
 	if s.Sweep == nil || s.Sweep.Failed+s.Sweep.Skipped+s.Sweep.Cancelled == 0 {
 		return fmt.Errorf("no trial of sweep %s has failed so far", r.ID)

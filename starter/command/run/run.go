@@ -53,7 +53,7 @@ func Run(a *cli.App) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [flags] SPEC | [--] COMMAND [ARG...]",
-		Short: "Run here or by ssh, show the output, and exit like the program",
+		Short: "Run here or over ssh, show the output, and exit like the program",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			defer func() { tellOwner(o.coordinator, err) }()
 			s, err := specs.Read(a, cmd, args, f)
@@ -74,17 +74,17 @@ func Run(a *cli.App) *cobra.Command {
 // register adds run's flags and a spec's flags.
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
-	o.array.Register(fs, "as many as there are processors for")
+	o.array.Register(fs, "as many as there are processors")
 	fs.StringVar(&o.launchAgent, "launch-agent", "ssh", "reach other hosts with `PROGRAM`, called like ssh")
 	fs.StringVar(&o.id, "id", "", "run `ID` (default: the name and a random part)")
 	fs.StringVar(&o.foreground, "foreground", "", "give this terminal to `TASK`, such as chief-0")
 	fs.StringVar(&o.stdin, stdinFlag, "", "let `TASK` read stdin, or none (default: the first task, if stdin is a pipe or a file)")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither output nor that the run succeeded")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output nor that the run succeeded")
 	o.fold.Register(fs)
-	fs.BoolVar(&o.remote, "remote", false, "run on the host workers of a queue, show the output, and wait")
+	fs.BoolVar(&o.remote, "remote", false, "run on a queue's host workers, show the output, and wait")
 	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: the `QUEUE`")
 	o.signing.Register(fs, "with --remote: ")
-	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run makes the requests of the task API for closures; the run ends with it")
+	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket over which the run's owner makes the task API's closure requests; the run stops when it closes")
 	_ = fs.MarkHidden(coordinatorFlag)
 	specs.SetSections(fs, nil)
 }
@@ -115,10 +115,10 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return runRemote(a, cmd, s, *o)
 	}
 	if o.signing.Wanted() {
-		return cli.Usagef("--sign is for --remote: without it the run is executed here, as you")
+		return cli.Usagef("--sign requires --remote: without it, the run is executed on this machine as your user")
 	}
 	if cmd.Flags().Changed("queue") {
-		return cli.Usagef("--queue is for --remote: without it the run is executed here")
+		return cli.Usagef("--queue requires --remote: without it, the run is executed on this machine")
 	}
 	if _, _, err := a.External(cmd.Context()); err != nil {
 		return err
@@ -135,12 +135,12 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		}
 	}
 	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < cli.FirstFD {
-		return cli.Usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, cli.FirstFD)
+		return cli.Usagef("--%s %d: use a socket's descriptor, such as %d", coordinatorFlag, o.coordinator, cli.FirstFD)
 	}
 	if o.others == nil && !o.quiet && o.coordinator == 0 {
 		specs.SayThreads(a, s)
 		if f.Given("devices") && f.Flags.Lookup("devices").Value.String() == "auto" && specs.LocalMachine().Gpus == 0 {
-			a.Say("--devices auto has no effect: no GPU is seen on this machine")
+			a.Say("--devices auto has no effect: this machine has no visible GPUs")
 		}
 	}
 	return runHere(cmd.Context(), a, s, *o)

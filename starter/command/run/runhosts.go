@@ -105,7 +105,7 @@ func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 		return "", err
 	}
 	if c.Credentials != nil {
-		return "", cli.Usagef("-H: an API key is not sent to hosts that are reached by ssh; use a server with TLS certificates or none, or start a `clusterrun worker` on each host, and use submit")
+		return "", cli.Usagef("-H: an API key is not sent to hosts that are reached over ssh; use a server with TLS certificates or without authentication, or start a `clusterrun worker` on each host, and use submit")
 	}
 	return cmp.Or(c.Namespace, client.DefaultNamespace), nil
 }
@@ -192,7 +192,7 @@ func (l *localRun) lostHost(err error) {
 	}
 	text := "the run waits for it (on_disconnect: keep)"
 	if after := l.spec.StopAfter(2); after > 0 {
-		text = fmt.Sprintf("its processes stop when it notices, at the latest after %s, and the run gives it up then", spec.Duration(after))
+		text = fmt.Sprintf("its processes stop when it detects this, after at most %s, and the run then gives it up", spec.Duration(after))
 	}
 	l.Say("%s; %s", err, text)
 }

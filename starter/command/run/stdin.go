@@ -33,13 +33,13 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	case src.File == "-":
 		reader = "the spec is read from stdin"
 	case o.foreground != "":
-		reader = o.foreground + " has stdin, with --foreground"
+		reader = o.foreground + " uses stdin because of --foreground"
 	case o.remote:
-		reader = "with --remote no task can read the stdin of this command"
+		reader = "with --remote, tasks cannot read this command's stdin"
 	}
 	if !cmd.Flags().Changed(stdinFlag) {
 		if o.remote && src.File != "-" && hasInput(tasklog.FileOf(a.In)) {
-			return cli.Usagef("stdin has input, and %s; put it into a file that the hosts have, or drop it with --stdin none", reader)
+			return cli.Usagef("stdin has input, but %s; put it into a file that the hosts have, or discard it with --stdin none", reader)
 		}
 		if reader == "" && !cmd.Flags().Changed(coordinatorFlag) {
 			o.stdin = readerOf(a, s)
@@ -51,11 +51,11 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	case o.stdin == stdinNone:
 		o.stdin = ""
 	case !isTask && f.Others == nil: // otherwise the tasks may still be unknown
-		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
+		return cli.Usagef("--stdin %s: use none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	case reader != "":
-		return cli.Usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
+		return cli.Usagef("--stdin %s: %s; omit --stdin", o.stdin, reader)
 	case pty.Is(tasklog.FileOf(a.In)):
-		return cli.Usagef("--stdin %s: stdin is a terminal; --foreground TASK gives it to a task", o.stdin)
+		return cli.Usagef("--stdin %s: stdin is a terminal; give it to a task with --foreground TASK", o.stdin)
 	}
 	return nil
 }
@@ -94,6 +94,6 @@ func (l *localRun) sendStdin() {
 		return
 	}
 	l.hosts.SendStdin(host, l.std.In, func(err error) {
-		l.Say("%s gets no more of stdin: %s", l.stdin, err)
+		l.Say("%s receives no more of stdin: %s", l.stdin, err)
 	})
 }

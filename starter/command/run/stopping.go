@@ -39,7 +39,7 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 		l.leaveRun(s, n)
 	case n == 1:
 		if !l.owner.isGone() {
-			l.Say("got %s: stopping run %s; again to kill it", cli.NameOfSignal(s), l.id)
+			l.Say("got %s: stopping run %s; repeat to kill it", cli.NameOfSignal(s), l.id)
 		}
 		l.Printer.Hurry()
 		l.stopAsked.Store(true)
@@ -55,7 +55,7 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 // that the run can succeed.
 func (l *localRun) end(ctx context.Context) error {
 	if l.owner.endedInOrder() {
-		if _, err := starter.Ask(ctx, l.run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
+		if _, err := starter.Ask(ctx, l.run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "its program has no more requests"}); err == nil {
 			return nil
 		}
 	}
@@ -121,7 +121,7 @@ func (l *localRun) stopAlone() {
 		if l.worker.IsCut() {
 			return
 		}
-		l.Say("%s does not stop run %s; its processes are stopped without it", l.server, l.id)
+		l.Say("%s does not stop run %s; stopping its processes without it", l.server, l.id)
 		how := l.stops(l.interrupted.First)
 		l.worker.StopAll(how)
 		go l.hosts.StopAll(context.Background(), how)
@@ -168,11 +168,11 @@ func (l *localRun) kill(ctx context.Context) {
 // leftBehind returns the ending of a run that was stopped without the server, or with processes
 // that exited without it. The run is still open on the server.
 func (l *localRun) leftBehind() ending {
-	code, what := exitcode.Machinery, "have ended"
+	code, what := exitcode.Machinery, "have exited"
 	if l.isStopping() {
 		code, what = cli.CodeOfSignal(l.interrupted.First), "were stopped without it"
 	}
-	cause := fmt.Errorf("%s did not answer: the processes of run %s %s, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id, what)
+	cause := fmt.Errorf("%s did not answer: the processes of run %s %s, and the next `clusterrun run`, dev or worker on this machine that reaches it ends the run", l.server, l.id, what)
 	if full := cli.FullDisk(l.Global.StateDir); full != nil {
 		cause = fmt.Errorf("%w; %w", cause, full)
 	}

@@ -92,9 +92,9 @@ func torchrunError(cmd *cobra.Command, err error) error {
 			return fs.Lookup(unknown.Name) != nil || len(unknown.Name) == 1 && fs.ShorthandLookup(unknown.Name) != nil
 		}; {
 		case known(cmd.Root().PersistentFlags()):
-			return cli.Usagef("torchrun has no flag --%s, but clusterrun has; write it before torchrun: clusterrun --%s ... torchrun", unknown.Name, unknown.Name)
+			return cli.Usagef("torchrun has no flag --%s, but clusterrun does; write it before torchrun: clusterrun --%s ... torchrun", unknown.Name, unknown.Name)
 		case known(run.Flags()):
-			return cli.Usagef("%s; `clusterrun run` has that flag, and --nproc-per-node too", err)
+			return cli.Usagef("%s; `clusterrun run` has that flag, and also --nproc-per-node", err)
 		}
 	}
 	return cli.Usagef("%s", err)

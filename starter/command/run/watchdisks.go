@@ -35,7 +35,7 @@ func (l *localRun) watchDisks(ctx context.Context) {
 			case err != nil && !full[dir]:
 				l.Say("%s", err)
 			case err == nil && full[dir]:
-				l.Say("the disk of %s has room again", dir)
+				l.Say("the disk with %s has free space again", dir)
 			default:
 				continue
 			}

@@ -21,18 +21,18 @@ func codecCommand(a *cli.App) *cobra.Command {
 	var origins []string
 	cmd := &cobra.Command{
 		Use:   "codec [flags]",
-		Short: "Decrypt what --codec-keys encrypts, for the temporal CLI and a Web UI",
+		Short: "Decrypt data that --codec-keys encrypts, for the temporal CLI and a Web UI",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Global.Server.CodecKeys == "" {
-				return cli.Usagef("there are no keys; give their file with --codec-keys or CLUSTERRUN_CODEC_KEYS")
+				return cli.Usagef("there are no keys; name their file with --codec-keys or CLUSTERRUN_CODEC_KEYS")
 			}
 			if host, _, err := net.SplitHostPort(listen); err != nil || !spec.IsLoopback(host) {
-				return cli.Usagef("--listen %q: give a port of this machine, such as 127.0.0.1:8081; for others put a server with TLS before it", listen)
+				return cli.Usagef("--listen %q: use an address of this machine, such as 127.0.0.1:8081; for other machines, put a TLS server in front of it", listen)
 			}
 			for _, o := range origins {
 				if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o {
-					return cli.Usagef("--origin %q: give scheme, host and port of the Web UI, such as http://127.0.0.1:8080", o)
+					return cli.Usagef("--origin %q: use the scheme, host and port of the Web UI, such as http://127.0.0.1:8080", o)
 				}
 			}
 			ctx, done := cli.EndedBy(cmd.Context())
@@ -49,7 +49,7 @@ func codecCommand(a *cli.App) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` of this machine, as HOST:PORT; port 0 for any free one")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` on this machine, as HOST:PORT; port 0 for any free one")
 	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` of a Web UI that may use it, such as http://127.0.0.1:8080; may be repeated")
 	return cmd
 }

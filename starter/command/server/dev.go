@@ -41,8 +41,8 @@ func Dev(a *cli.App) *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
 	}
-	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server; by default 7233, or the next free one")
-	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages; by default 8233, or the next free one")
+	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server; default: 7233, or the next free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages; default: 8233, or the next free one")
 	cmd.Flags().BoolVar(&o.headless, "headless", false, "serve no pages")
 	o.background.Register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&o.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
@@ -71,11 +71,11 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 	if _, external, err := a.External(ctx); err != nil {
 		return err
 	} else if external {
-		return cli.Usagef("dev has its own server, but another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
+		return cli.Usagef("dev has its own server, but another one is configured (--address, TEMPORAL_ADDRESS or a profile); remove that setting, or use `clusterrun worker` with it")
 	}
 	for flag, port := range map[string]int{"port": o.port, "ui-port": o.uiPort} {
 		if port < 0 || port > 65535 {
-			return cli.Usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
+			return cli.Usagef("--%s %d is not a port; use 1 to 65535, or 0 for any free one", flag, port)
 		}
 	}
 	if err := worker.CheckSlots(o.slots); err != nil {
@@ -94,7 +94,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 		return err
 	}
 	if address != "" && address == serverAddress {
-		return cli.Usagef("--%s and --%s are both %s: give them different ports", o.metered.Flag, o.server.Flag, address)
+		return cli.Usagef("--%s and --%s are both %s: use different ports", o.metered.Flag, o.server.Flag, address)
 	}
 	if o.background.Parent() {
 		return worker.DetachDev(ctx, a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
@@ -218,7 +218,7 @@ func (d *dev) avoidTaken(ctx context.Context) {
 		port  *int
 		fixed bool
 		of    string
-	}{{&d.port, d.portGiven, "the server takes"}, {&d.uiPort, d.uiPortGiven || d.headless, "the pages take"}} {
+	}{{&d.port, d.portGiven, "the server uses"}, {&d.uiPort, d.uiPortGiven || d.headless, "the pages use"}} {
 		wanted := *p.port
 		for !p.fixed && *p.port != own && *p.port < wanted+100 {
 			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(*p.port)))
@@ -231,7 +231,7 @@ func (d *dev) avoidTaken(ctx context.Context) {
 			*p.port++
 		}
 		if *p.port != wanted {
-			d.moved += fmt.Sprintf("%-17sis in use by another program: %s port %d\n", fmt.Sprintf("Port %d", wanted), p.of, *p.port)
+			d.moved += fmt.Sprintf("%-17sis already used by another program: %s port %d\n", fmt.Sprintf("Port %d", wanted), p.of, *p.port)
 		}
 	}
 }
@@ -244,13 +244,13 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	}
 	names, err := openRuns(ctx, d.client)
 	if err != nil {
-		d.Say("got %s, but the server does not say whether runs would end with this (%s); again within %s to stop", cli.NameOfSignal(sig), err, worker.ConfirmWithin)
+		d.Say("got %s, but the server does not answer whether this would stop runs (%s); repeat within %s to stop", cli.NameOfSignal(sig), err, worker.ConfirmWithin)
 		return true
 	}
 	if len(names) == 0 {
 		return false
 	}
-	d.Say("got %s: %s processes here end with this; again within %s to stop", cli.NameOfSignal(sig), stillOpen(names), worker.ConfirmWithin)
+	d.Say("got %s: %s processes on this machine would be stopped; repeat within %s to stop", cli.NameOfSignal(sig), stillOpen(names), worker.ConfirmWithin)
 	return true
 }
 
@@ -285,7 +285,7 @@ func (d *dev) lockDev() (*os.File, error) {
 	lock, err := filelock.Try(path)
 	if errors.Is(err, filelock.ErrLocked) {
 		pid := cli.DevPID(d.Global.StateDir)
-		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one with `kill %s`, or choose another with --state-dir",
+		return nil, fmt.Errorf("`clusterrun dev` (pid %s) is already running with the state directory %s; stop it with `kill %s`, or choose another directory with --state-dir",
 			pid, d.Global.StateDir, pid)
 	}
 	if err != nil {
@@ -331,7 +331,7 @@ func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop fu
 			case <-ctx.Done():
 			case err := <-own.Exited():
 				own = nil
-				d.Say("the embedded server ended by itself (%v; its log is %s); restarting it", err, d.Home().Log())
+				d.Say("the embedded server exited unexpectedly (%v; its log is %s); restarting it", err, d.Home().Log())
 			}
 			return nil
 		}, func(err error) { d.Say("%s; trying again", err) })

@@ -22,7 +22,7 @@ func TestAvoidTaken(t *testing.T) {
 	d.avoidTaken(t.Context())
 	assert.Greater(t, d.port, taken)
 	assert.Zero(t, d.uiPort)
-	assert.Equal(t, fmt.Sprintf("%-17sis in use by another program: the server takes port %d\n", fmt.Sprintf("Port %d", taken), d.port), d.moved)
+	assert.Equal(t, fmt.Sprintf("%-17sis already used by another program: the server uses port %d\n", fmt.Sprintf("Port %d", taken), d.port), d.moved)
 
 	d = dev{App: a, port: taken, portGiven: true}
 	d.avoidTaken(t.Context())

@@ -19,7 +19,7 @@ func devStopCommand(a *cli.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "End the `clusterrun dev` of the state directory",
+		Short: "Stop the state directory's `clusterrun dev`",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return stopDev(cmd.Context(), a, force) },
 	}
@@ -41,7 +41,7 @@ func stopDev(ctx context.Context, a *cli.App, force bool) error {
 		case !held && pid == 0:
 			return a.Print(map[string]any{"pid": nil}, func() { a.Say("no `clusterrun dev` uses %s", a.Global.StateDir) })
 		case !held:
-			return a.Print(map[string]any{"pid": pid}, func() { a.Say("`clusterrun dev` (pid %d) has ended", pid) })
+			return a.Print(map[string]any{"pid": pid}, func() { a.Say("`clusterrun dev` (pid %d) has exited", pid) })
 		case pid == 0 && !force:
 			if err := noneOpen(ctx, a); err != nil {
 				return err
@@ -51,10 +51,10 @@ func stopDev(ctx context.Context, a *cli.App, force bool) error {
 			err = syscall.Kill(pid, syscall.SIGTERM)
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("`clusterrun dev` (pid %s) cannot be ended: %w", cli.DevPID(a.Global.StateDir), err)
+			return fmt.Errorf("`clusterrun dev` (pid %s) cannot be stopped: %w", cli.DevPID(a.Global.StateDir), err)
 		}
 		if retry.Sleep(ctx, 5*cli.SameSignal) != nil {
-			return fmt.Errorf("`clusterrun dev` (pid %d) has not ended within %s", pid, 2*devStop)
+			return fmt.Errorf("`clusterrun dev` (pid %d) did not exit within %s", pid, 2*devStop)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func noneOpen(ctx context.Context, a *cli.App) error {
 	defer c.Close()
 	names, err := openRuns(ctx, c)
 	if err == nil && len(names) > 0 {
-		err = fmt.Errorf("%s processes end with `clusterrun dev`: wait for them, end them with `clusterrun stop`, or give --force", stillOpen(names))
+		err = fmt.Errorf("%s processes would be stopped with `clusterrun dev`: wait for them, stop them with `clusterrun stop`, or use --force", stillOpen(names))
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 func envCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print the variables with which the temporal CLI uses the embedded server",
+		Short: "Print variables that let the temporal CLI use the embedded server",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runEnv(cmd.Context(), a) },
 	}

@@ -38,9 +38,9 @@ func Pages(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&o.port, "port", 8233, "`PORT` of the pages; 0 for any free one")
-	fs.BoolVar(&o.noOpen, "no-open", false, "print the link, and open no browser")
-	fs.BoolVar(&o.readOnly, "read-only", false, "leave out all that changes something")
-	fs.StringVar(&o.temporalUI, "temporal-ui", "", "`URL` of the Web UI of a server that is not the embedded one, for links")
+	fs.BoolVar(&o.noOpen, "no-open", false, "print the link without opening a browser")
+	fs.BoolVar(&o.readOnly, "read-only", false, "disable everything that changes something")
+	fs.StringVar(&o.temporalUI, "temporal-ui", "", "`URL` of the Web UI of a server other than the embedded one, for links")
 	cli.QueueFlag(cmd, &o.queue)
 	return cmd
 }
@@ -56,10 +56,10 @@ type pagesOptions struct {
 
 func (o *pagesOptions) check() error {
 	if o.port < 0 || o.port > 65535 {
-		return cli.Usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", o.port)
+		return cli.Usagef("--port %d is not a port; use 1 to 65535, or 0 for any free one", o.port)
 	}
 	if u, err := url.Parse(o.temporalUI); err != nil || o.temporalUI != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return cli.Usagef("--temporal-ui %q: give a URL, such as https://temporal.example.org", o.temporalUI)
+		return cli.Usagef("--temporal-ui %q: use a URL, such as https://temporal.example.org", o.temporalUI)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 		}
 	}
 	if !external && o.temporalUI != "" {
-		return cli.Usagef("--temporal-ui: the pages link to the Web UI of the embedded server; leave it out, or name another server")
+		return cli.Usagef("--temporal-ui: the pages already link to the embedded server's Web UI; omit the flag, or name another server")
 	}
 	pages, err := web.Listen("port", o.port)
 	if err != nil {
@@ -118,7 +118,7 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 	case <-ctx.Done():
 		return nil
 	case err := <-ended:
-		return fmt.Errorf("the Web UI of Temporal ended by itself: %w", err)
+		return fmt.Errorf("Temporal's Web UI exited unexpectedly: %w", err)
 	}
 }
 
@@ -162,7 +162,7 @@ func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
 	}
 	d.pages.Serve(web.Options{App: d.App, Client: d.client, Namespace: up.Namespace, Queue: d.options.Queue, Token: tokenOf(up.UI)})
 	if _, err := lock.WriteAt(fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), d.pages.Link()), 0); err != nil {
-		return fmt.Errorf("note the link of the pages: %w", err)
+		return fmt.Errorf("store the link of the pages: %w", err)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func showLink(a *cli.App, link string, noOpen bool) error {
 		return nil
 	}
 	if err := openLink(a, link); err != nil {
-		a.Say("no browser was opened: %s", err)
+		a.Say("could not open a browser: %s", err)
 	}
 	return nil
 }

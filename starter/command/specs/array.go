@@ -40,7 +40,7 @@ func (f *Array) Given() (bool, error) {
 	}
 	for _, name := range []string{"at-most", "max-failures"} {
 		if f.flags.Changed(name) {
-			return false, cli.Usagef("--%s is for --array; give that as well, or leave it out", name)
+			return false, cli.Usagef("--%s requires --array; add --array, or omit the flag", name)
 		}
 	}
 	return false, nil
@@ -68,12 +68,12 @@ func (f *Array) Rules(r sweep.Rules) (sweep.Rules, error) {
 		r.AtMost = f.atMost
 	}
 	if r.AtMost < 1 || r.AtMost > sweep.MaxAtOnce {
-		return r, cli.Usagef("--at-most %d: give 1 to %d", r.AtMost, sweep.MaxAtOnce)
+		return r, cli.Usagef("--at-most %d: use 1 to %d", r.AtMost, sweep.MaxAtOnce)
 	}
 	if f.flags.Changed("max-failures") {
 		r.MaxFailures = &f.maxFailures
 		if f.maxFailures < 0 {
-			return r, cli.Usagef("--max-failures %d: give 0 or more", f.maxFailures)
+			return r, cli.Usagef("--max-failures %d: use 0 or more", f.maxFailures)
 		}
 	}
 	return r, nil
@@ -96,14 +96,14 @@ func (f *Array) read(a *cli.App) (sweep.Grid, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return sweep.Grid{}, fmt.Errorf("it cannot be read, %w. Name a file in CSV", reasonOf(err))
+			return sweep.Grid{}, fmt.Errorf("cannot read it: %w. Name a CSV file", reasonOf(err))
 		}
 		defer file.Close()
 		in = file
 	}
 	text, err := io.ReadAll(io.LimitReader(in, sweep.MaxTableBytes+1))
 	if err != nil {
-		return sweep.Grid{}, fmt.Errorf("it cannot be read, %w. Name a file in CSV", reasonOf(err))
+		return sweep.Grid{}, fmt.Errorf("cannot read it: %w. Name a CSV file", reasonOf(err))
 	}
 	return sweep.TableGrid(text)
 }

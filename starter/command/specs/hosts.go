@@ -38,14 +38,14 @@ func (f *SpecFlags) RefuseOthers(what string) error {
 	if f.Others == nil {
 		return nil
 	}
-	return cli.Usagef("%s: %s finds its hosts on the queue and starts none; leave it out, and name tasks of a host with --task TYPE=HOST:PORT, or use run, which reaches hosts by ssh", f.Others.Flag, what)
+	return cli.Usagef("%s: %s uses the queue's hosts and does not start any; omit it, and place tasks with --task TYPE=HOST:PORT, or use run, which reaches hosts over ssh", f.Others.Flag, what)
 }
 
 // hostList returns the hosts of -H or --hostfile, or none if neither is set.
 func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	switch {
 	case f.Given("host") && f.Given("hostfile"):
-		return nil, "", fmt.Errorf("-H and --hostfile both say which hosts there are; give one of them")
+		return nil, "", fmt.Errorf("-H and --hostfile both name the hosts; use only one of them")
 	case f.Given("host"):
 		flag = "-H " + f.hosts
 		hosts, err = hostlist.Parse(f.hosts)
@@ -65,7 +65,7 @@ func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	}
 	own, err := os.Hostname()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the name of this machine: %w", err)
+		return nil, "", fmt.Errorf("find this machine's name: %w", err)
 	}
 	hosts = hostlist.Merge(hosts, own, IsThisMachine)
 	for i := range hosts {

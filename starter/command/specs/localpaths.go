@@ -21,7 +21,7 @@ func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	}
 	own, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("find the name of this machine: %w", err)
+		return fmt.Errorf("find this machine's name: %w", err)
 	}
 	_, problems := inventory.Split(s, own, s.TaskList(), nil)
 	if len(problems) == 0 {
@@ -42,9 +42,9 @@ func InThisDirectory(s *spec.RunSpec) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return cli.Usagef("there is no current directory (%s); give one with --dir", err)
+		return cli.Usagef("there is no current directory (%s); choose one with --dir", err)
 	}
-	if err := cli.CheckPath("the current directory", dir, "give another with --dir"); err != nil {
+	if err := cli.CheckPath("the current directory", dir, "choose another with --dir"); err != nil {
 		return err
 	}
 	s.Dir = dir
@@ -60,11 +60,11 @@ func Elsewhere(s *spec.RunSpec) string {
 	case most > 1:
 		return fmt.Sprintf("hosts.count (or --nnodes) is %s", h.Count)
 	case h.PerHost != nil && *h.PerHost < len(s.TaskList()):
-		return fmt.Sprintf("hosts.per_host is %d, for %d tasks", *h.PerHost, len(s.TaskList()))
+		return fmt.Sprintf("hosts.per_host is %d, but there are %d tasks", *h.PerHost, len(s.TaskList()))
 	case len(h.Select) > 0:
-		return "hosts.select chooses hosts"
+		return "hosts.select selects hosts"
 	case len(h.Constraints) > 0:
-		return "hosts.constraints choose hosts"
+		return "hosts.constraints select hosts"
 	}
 	return ""
 }

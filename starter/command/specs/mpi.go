@@ -33,11 +33,11 @@ func ApplyMPI(a *cli.App, s *spec.RunSpec, f *SpecFlags) error {
 		switch {
 		case library == "":
 		case !isMPICH(library):
-			a.Say("%s is linked with %s: each of its processes would be rank 0 of 1 here, since only mpirun tells them of each other; write `clusterrun run -n 1 -- mpirun -n COUNT %s`", program, library, program)
+			a.Say("%s is linked with %s: each of its processes would be rank 0 of 1, because only mpirun connects them; use `clusterrun run -n 1 -- mpirun -n COUNT %s`", program, library, program)
 		case s.EnvProfiles != nil:
-			a.Say("%s is linked with %s: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --set 'env_profiles=[%s]'", program, library, joinProfiles(s.EnvProfiles))
+			a.Say("%s is linked with %s: each of its processes would be rank 0 of 1; add mpi to env_profiles: --set 'env_profiles=[%s]'", program, library, joinProfiles(s.EnvProfiles))
 		case s.RestartsTasks():
-			return cli.Usagef("%s is linked with %s, and a rank of MPI that is started again alone finds no other rank waiting for it; add --restart-scope group, or leave --auto-restart out", program, library)
+			return cli.Usagef("%s is linked with %s, and an MPI rank that restarts alone cannot rejoin the other ranks; add --restart-scope group, or omit --auto-restart", program, library)
 		default:
 			s.EnvProfiles = append(s.WithDefaults().EnvProfiles, spec.EnvMPI)
 			return nil

@@ -14,13 +14,13 @@ func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error)
 	least, most := count.Bounds()
 	switch {
 	case most < 1 || least < 1 || least > most:
-		return 0, fmt.Errorf("--nnodes %q: give a number of hosts, such as 4, or MIN:MAX, such as 2:4", f.nnodes)
+		return 0, fmt.Errorf("--nnodes %q: use a number of hosts, such as 4, or MIN:MAX, such as 2:4", f.nnodes)
 	case named > 0 && (least != named || most != named) && most > 1:
-		return 0, fmt.Errorf("--nnodes %s: -H or --hostfile names %d; name that many hosts, or omit -H and --hostfile and use `clusterrun submit` or `clusterrun run --remote`", f.nnodes, named)
+		return 0, fmt.Errorf("--nnodes %s does not match the %d hosts that -H or --hostfile names; name that many hosts, or omit -H and --hostfile and use `clusterrun submit` or `clusterrun run --remote`", f.nnodes, named)
 	case named > 0 || most == 1:
 		return most, nil
 	case f.Given("hosts") && f.Flags.Lookup("hosts").Value.String() != f.nnodes:
-		return 0, fmt.Errorf("--nnodes %s and --hosts %s contradict each other; give one of them", f.nnodes, f.Flags.Lookup("hosts").Value)
+		return 0, fmt.Errorf("--nnodes %s and --hosts %s contradict each other; use only one of them", f.nnodes, f.Flags.Lookup("hosts").Value)
 	}
 	if least == most {
 		count = spec.HostCount(strconv.Itoa(most))
@@ -35,13 +35,13 @@ func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 	if f.Given("nproc-per-node") {
 		var err error
 		if each, err = strconv.Atoi(f.nprocPerNode); err != nil {
-			return nil, fmt.Errorf("--nproc-per-node %s: hosts of a fleet may have different numbers; give a number with --nnodes %s", f.nprocPerNode, f.nnodes)
+			return nil, fmt.Errorf("--nproc-per-node %s: a queue's hosts may differ; use a number with --nnodes %s", f.nprocPerNode, f.nnodes)
 		}
 		s.Hosts.PerHost = &each
 	}
 	switch {
 	case f.Given("np") && each > 0 && f.np != each*most:
-		return nil, fmt.Errorf("-n %d and --nproc-per-node %d on %d hosts contradict each other; give one of them", f.np, each, most)
+		return nil, fmt.Errorf("-n %d and --nproc-per-node %d on %d hosts contradict each other; use only one of them", f.np, each, most)
 	case f.Given("np"):
 		return &f.np, nil
 	case f.Given("nproc-per-node"):

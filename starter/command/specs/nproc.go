@@ -37,13 +37,13 @@ func ParseNProc(text string, m Machine) (int, error) {
 		case m.Gpus > 0:
 			return m.Gpus, nil
 		case m.LimitedBy != "":
-			return 0, fmt.Errorf("--nproc-per-node gpu: %s shows no GPU; change it, or give a number", m.LimitedBy)
+			return 0, fmt.Errorf("--nproc-per-node gpu: %s hides all GPUs; change it, or use a number", m.LimitedBy)
 		}
-		return 0, fmt.Errorf("--nproc-per-node gpu: no GPU is seen on this machine; give a number, or auto or cpu")
+		return 0, fmt.Errorf("--nproc-per-node gpu: no GPU is visible on this machine; use a number, or auto or cpu")
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("--nproc-per-node %q: give a number, gpu, cpu or auto", text)
+		return 0, fmt.Errorf("--nproc-per-node %q: use a number, gpu, cpu or auto", text)
 	}
 	return n, nil
 }

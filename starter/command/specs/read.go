@@ -19,11 +19,11 @@ func sayPET(a *cli.App, src Source) {
 	if len(src.Command) == 0 || len(names) == 0 {
 		return
 	}
-	verb := "is set, and is"
+	verb := "is set, but is"
 	if len(names) > 1 {
-		verb = "are set, and are"
+		verb = "are set, but are"
 	}
-	a.Say("%s", fmt.Sprintf("%s %s read by `clusterrun torchrun` alone", strings.Join(names, ", "), verb))
+	a.Say("%s", fmt.Sprintf("%s %s only read by `clusterrun torchrun`", strings.Join(names, ", "), verb))
 }
 
 // Read reads the spec that a command line names.

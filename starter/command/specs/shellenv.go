@@ -29,9 +29,9 @@ type variables struct {
 }
 
 func (v *variables) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&v.env, "env", nil, "set `NAME=VALUE` for the processes; the run's history keeps it")
+	fs.StringArrayVar(&v.env, "env", nil, "set `NAME=VALUE` for the processes; the run's history contains it")
 	SecretFlag(fs, &v.secrets)
-	fs.StringArrayVarP(&v.export, "export", "x", nil, "give the processes this shell's variable `NAME`; it is kept, too")
+	fs.StringArrayVarP(&v.export, "export", "x", nil, "pass this shell's variable `NAME` to the processes; the run's history contains it")
 }
 
 // over returns a spec's environment overridden by the variables, or nil without variables.
@@ -46,7 +46,7 @@ func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
 		if !given {
 			var set bool
 			if value, set = os.LookupEnv(name); !set {
-				problems = append(problems, fmt.Sprintf("-x %s: there is no such variable in this shell; export it, or write -x %s=VALUE", text, name))
+				problems = append(problems, fmt.Sprintf("-x %s: this shell has no such variable; export it, or write -x %s=VALUE", text, name))
 				continue
 			}
 		}
@@ -59,7 +59,7 @@ func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
 	for _, text := range v.env {
 		name, value, err := ParseEnv(text)
 		if err != nil {
-			problems = append(problems, err.Error()+"; -x NAME takes its value from this shell")
+			problems = append(problems, err.Error()+"; -x NAME takes the value from this shell")
 			continue
 		}
 		env[name], sent[name] = spec.Variable{Value: value}, 0
@@ -93,7 +93,7 @@ func ParseEnv(text string) (name, value string, err error) {
 
 // SecretFlag adds --secret.
 func SecretFlag(fs *pflag.FlagSet, texts *[]string) {
-	fs.StringArrayVar(texts, "secret", nil, "set `NAME=SOURCE` on the host, env:VARIABLE or file:PATH; the value is not kept")
+	fs.StringArrayVar(texts, "secret", nil, "set `NAME=SOURCE` on the host, env:VARIABLE or file:PATH; the value is not stored")
 }
 
 // ParseSecret parses a value of --secret.
@@ -126,7 +126,7 @@ func tooMuch(sent map[string]int) string {
 	}
 	slices.SortFunc(names, func(a, b string) int { return sent[b] - sent[a] })
 	const most = 3
-	return fmt.Sprintf("-x sends %d KiB of variables, and %d KiB may be sent; the largest are %s: pass large data in files",
+	return fmt.Sprintf("-x sends %d KiB of variables, but at most %d KiB can be sent; the largest are %s: put large data into files",
 		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
 }
 
@@ -134,7 +134,7 @@ func tooMuch(sent map[string]int) string {
 // run's history can see them.
 func saySecrets(a *cli.App, s *spec.RunSpec) {
 	if names := SecretsInClear(s); len(names) > 0 && a.Global.Server.CodecKeys == "" {
-		a.Say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
+		a.Say("%s: probably secret, judging by its name, but the run's history stores the value for anyone who can read it; leave it on the hosts, in the host worker's environment or in a file, and name it with --secret, or encrypt the history with --codec-keys",
 			shorten.List(names, cli.MaxNames))
 	}
 }
@@ -170,6 +170,6 @@ func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 		return given
 	})
 	if err == nil && len(src.Command) > 0 && len(names) > 0 {
-		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, cli.MaxNames))
+		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; pass a variable on with -x NAME", shorten.List(names, cli.MaxNames))
 	}
 }

@@ -29,13 +29,13 @@ func TestShellEnvironment(t *testing.T) {
 	_, err := specFrom(t, "", "-x", "LATIN", "--", "true")
 	assert.ErrorContains(t, err, "not valid UTF-8")
 	_, err = specFrom(t, "", "-x", "NOT_SET_HERE", "--", "true")
-	assert.ErrorContains(t, err, "-x NOT_SET_HERE: there is no such variable in this shell")
+	assert.ErrorContains(t, err, "-x NOT_SET_HERE: this shell has no such variable")
 
 	for _, name := range []string{"BIG", "BIGGER", "LARGE"} {
 		t.Setenv(name, strings.Repeat("x", 100<<10+len(name)))
 	}
 	_, err = specFrom(t, "", "-x", "BIG", "-x", "BIGGER", "-x", "LARGE", "--", "true")
-	assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: pass large data in files")
+	assert.ErrorContains(t, err, "at most 256 KiB can be sent; the largest are BIGGER, LARGE, BIG: put large data into files")
 }
 
 func TestSecretsByReference(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	var said bytes.Buffer
 	a := &cli.App{Err: &said}
 	saySecrets(a, s)
-	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: probably secret by its name")
+	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: probably secret, judging by its name")
 	said.Reset()
 	a.Global.Server.CodecKeys = "keys"
 	saySecrets(a, s)

@@ -35,7 +35,7 @@ func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, e
 		return nil, nil
 	}
 	if !cli.IsDir(s.Ship.Dir) {
-		return nil, cli.Usagef("--ship %s: no such directory; name the one that tasks need a copy of", s.Ship.Dir)
+		return nil, cli.Usagef("--ship %s: no such directory; name the one that tasks need", s.Ship.Dir)
 	}
 	done := a.SayIfSlow("packing " + s.Ship.Dir + " ...")
 	archive, err := shipped.Pack(ctx, s.Ship.Dir, a.Global.StateDir, ShipOptions(s))
@@ -82,7 +82,7 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 	hosts, err := f.Hosts(ctx)
 	switch {
 	case starter.IsError[*starter.NoFleetError](err):
-		return fmt.Errorf("--ship: one of the hosts has to have the files before the run is started, and %w", err)
+		return fmt.Errorf("--ship: one of the hosts must have the files before the run starts, but %w", err)
 	case err != nil:
 		return err
 	}
@@ -107,7 +107,7 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *sp
 	if len(problems) == 0 {
 		problems = []string{"all of them are silent"}
 	}
-	return fmt.Errorf("--ship: none of the hosts of queue %s takes the files, so the run is not started: %s", f.Queue, strings.Join(problems, "; "))
+	return fmt.Errorf("--ship: no host in queue %s accepts the files, so the run was not started: %s", f.Queue, strings.Join(problems, "; "))
 }
 
 // takers returns the hosts in the order to try them: hosts where the run would start now, then
@@ -141,7 +141,7 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 				return nil, store.Put(archive.Archive, archive.Reader())
 			}
 		}
-		return nil, fmt.Errorf("host %s serves no files (start its `clusterrun worker` with --listen)", h.Name)
+		return nil, fmt.Errorf("host %s does not serve files (start its `clusterrun worker` with --listen)", h.Name)
 	}
 	service := *h.Store
 	service.Host = h.Name

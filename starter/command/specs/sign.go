@@ -80,11 +80,11 @@ func (g *Signing) with(f func(ssh.Signer) error) error {
 	}
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
-		return cli.Usagef("there is no ssh-agent (SSH_AUTH_SOCK is not set); start one, or give --sign=FILE")
+		return cli.Usagef("there is no ssh-agent (SSH_AUTH_SOCK is not set); start one, or use --sign=FILE")
 	}
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
-		return cli.Usagef("ssh-agent: %v; start one, or give --sign=FILE", err)
+		return cli.Usagef("ssh-agent: %v; start one, or use --sign=FILE", err)
 	}
 	defer conn.Close()
 	all, err := agent.NewClient(conn).Signers()
@@ -117,7 +117,7 @@ func chosen(all []ssh.Signer, public ssh.PublicKey) (ssh.Signer, error) {
 	case public != nil:
 		return nil, cli.Usagef("ssh-agent does not have the key %s; add it with ssh-add", ssh.FingerprintSHA256(public))
 	case len(keys) == 0:
-		return nil, cli.Usagef("ssh-agent has no key; add one with ssh-add, or give --sign=FILE")
+		return nil, cli.Usagef("ssh-agent has no key; add one with ssh-add, or use --sign=FILE")
 	}
 	return nil, cli.Usagef("ssh-agent has %d keys (%s); name one with --sign=FILE.pub", len(keys), strings.Join(names, ", "))
 }

@@ -33,12 +33,12 @@ type Source struct {
 // leading "--" is a command.
 func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	if len(args) == 0 {
-		return Source{}, cli.Usagef("there is nothing to run: give a spec file, or a command after --; usage: %s", cmd.UseLine())
+		return Source{}, cli.Usagef("there is nothing to run: name a spec file, or add a command after --; usage: %s", cmd.UseLine())
 	}
 	alone := len(args) == 1 || args[1] == "--"
 	isSpec := args[0] == "-" || slices.Contains(cli.SpecExtensions, filepath.Ext(args[0]))
 	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
-		return Source{}, cli.Usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
+		return Source{}, cli.Usagef("%s is a spec, but %q follows it: put flags before the file, and a command after --", args[0], args[1])
 	}
 	if err := noProgram(cmd, args); err != nil {
 		return Source{}, err
@@ -53,7 +53,7 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	s := Source{File: args[0]}
 	if len(args) > 1 {
 		if s.Command = args[2:]; len(s.Command) == 0 {
-			return s, cli.Usagef("the command after -- is missing; give one, or leave the -- out")
+			return s, cli.Usagef("the command after -- is missing; add one, or omit --")
 		}
 	}
 	return s, nil
@@ -77,13 +77,13 @@ func noProgram(cmd *cobra.Command, args []string) error {
 		if at := slices.IndexFunc(args, func(arg string) bool { return !assignment().MatchString(arg) }); at >= 0 {
 			more = at
 		}
-		return cli.Usagef("%q is no program; to add it to the parameters, put all of them in quotes: --array '%s %s'", word, grid.Value, strings.Join(args[:more], " "))
+		return cli.Usagef("%q is not a program; to add it to the parameters, quote all of them together: --array '%s %s'", word, grid.Value, strings.Join(args[:more], " "))
 	}
 	name, value, _ := strings.Cut(word, "=")
 	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
-		return cli.Usagef("%q is no program; each type of tasks has a --task of its own: write --task %s", word, word)
+		return cli.Usagef("%q is not a program; each task type needs its own --task flag: write --task %s", word, word)
 	}
-	return cli.Usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
+	return cli.Usagef("%q is not a program; to set the variable %s, write -x %s before the program", word, name, word)
 }
 
 // noScript refuses a program that is a script without execute permission.
@@ -99,7 +99,7 @@ func noScript(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		more = " ..."
 	}
-	return cli.Usagef("%s is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: %s -- %s %s%s",
+	return cli.Usagef("%s is neither a spec (.yaml, .yml or .json) nor an executable program; put its interpreter in front: %s -- %s %s%s",
 		args[0], cmd.CommandPath(), interpreter, args[0], more)
 }
 
@@ -182,7 +182,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no such file; to run a program of that name, write it after --")
+			return nil, fmt.Errorf("the file does not exist; to run a program of that name, write it after --")
 		}
 		if err != nil {
 			return nil, err
@@ -195,7 +195,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > maxSpec {
-		return nil, fmt.Errorf("it has more than %d MiB, which no run spec has", maxSpec>>20)
+		return nil, fmt.Errorf("it is larger than %d MiB, so it cannot be a run spec", maxSpec>>20)
 	}
 	return b, nil
 }
@@ -256,7 +256,7 @@ func absolute(s *spec.RunSpec) (problems []string) {
 		}
 		abs, err := filepath.Abs(*path)
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %s; give an absolute path", *path, err))
+			problems = append(problems, fmt.Sprintf("%s: %s; use an absolute path", *path, err))
 			return
 		}
 		*path = abs

@@ -41,11 +41,11 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	defer SetSections(fs, before)
 	f.Flags = fs
 	fs.SortFlags = false
-	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "start `N` tasks, of type worker; also -np")
-	fs.StringArrayVar(&f.tasks, "task", nil, "start tasks of a type, as `TYPE=N` or TYPE=HOST:PORT,...; repeat it for more types")
-	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "start `N` tasks on each host, as torchrun does: a number, gpu, cpu or auto")
-	fs.StringVar(&f.nnodes, "nnodes", "", "use `N` hosts, as torchrun does, or MIN:MAX for an elastic run")
-	fs.StringVarP(&f.hosts, "host", "H", "", "run on `HOSTS`, as HOST[:SLOTS],...; others are reached by ssh")
+	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "start `N` tasks of type worker; also -np")
+	fs.StringArrayVar(&f.tasks, "task", nil, "start tasks of a type, as `TYPE=N` or TYPE=HOST:PORT,...; repeat for more types")
+	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "start `N` tasks on each host, like torchrun: a number, gpu, cpu or auto")
+	fs.StringVar(&f.nnodes, "nnodes", "", "use `N` hosts, like torchrun, or MIN:MAX for an elastic run")
+	fs.StringVarP(&f.hosts, "host", "H", "", "run on `HOSTS`, as HOST[:SLOTS],...; other hosts are reached over ssh")
 	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's format")
 	fs.StringArrayVar(&f.sets, "set", nil, "set any field of the spec, as `FIELD=VALUE`, such as stop.signal=SIGINT; see `clusterrun help spec`")
 	for _, flag := range spec.Flags() {
@@ -70,7 +70,7 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 		switch {
 		case err != nil:
 		case given[g.Type]:
-			err = fmt.Errorf("--task %q: tasks of type %s are given already; give all of a type in one --task", text, g.Type)
+			err = fmt.Errorf("--task %q: type %s already has a --task; combine them into one", text, g.Type)
 		default:
 			given[g.Type] = true
 			s.Tasks = setGroup(s.Tasks, g)
@@ -86,7 +86,7 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
 	case n != nil && f.Given("task"):
-		note(fmt.Errorf("--task and -n (or --nproc-per-node, -H, --hostfile) both say how many tasks there are; give one of them"))
+		note(fmt.Errorf("--task and -n (or --nproc-per-node, -H, --hostfile) both set the number of tasks; use only one of them"))
 	case n != nil:
 		s.Tasks, err = setCount(s.Tasks, *n)
 		note(err)
@@ -166,7 +166,7 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 			return nil, err
 		}
 		if n != nil && *n != m {
-			return nil, fmt.Errorf("-n %d and --nproc-per-node %s contradict each other; give one of them", *n, f.nprocPerNode)
+			return nil, fmt.Errorf("-n %d and --nproc-per-node %s contradict each other; use only one of them", *n, f.nprocPerNode)
 		}
 		n = &m
 	}
@@ -177,7 +177,7 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	case n == nil:
 		return &slots, nil
 	case *n > slots:
-		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d",
+		return nil, fmt.Errorf("%s need %s, but -H or --hostfile gives this machine %d; write -H localhost:%d",
 			plural.Of(*n, "task", "tasks"), plural.Of(*n, "slot", "slots"), slots, *n)
 	}
 	return n, nil

@@ -212,7 +212,7 @@ func TestProblemsOfFlagsAndFileComeTogether(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 	assert.Equal(t, "the spec on stdin", usage.About)
 	require.Len(t, usage.Problems, 3)
-	assert.Contains(t, usage.Problems[0], "say which, with --task chief=3 or --task worker=3")
+	assert.Contains(t, usage.Problems[0], "specify which with --task chief=3 or --task worker=3")
 	assert.Contains(t, usage.Problems[1], `--env "A"`)
 	assert.Contains(t, usage.Problems[2], "--max-restarts: must be at least 0")
 }
@@ -250,7 +250,7 @@ func TestAScriptThatIsNoProgram(t *testing.T) {
 	require.NoError(t, os.WriteFile("train.py", nil, 0o600))
 	require.NoError(t, os.WriteFile("job.sh", nil, 0o600))
 	require.NoError(t, os.WriteFile("program.py", nil, 0o700))
-	const neither = " is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: clusterrun run -- "
+	const neither = " is neither a spec (.yaml, .yml or .json) nor an executable program; put its interpreter in front: clusterrun run -- "
 	for line, want := range map[string]string{
 		"train.py":         "train.py" + neither + "python3 train.py",
 		"./train.py --lr":  "./train.py" + neither + "python3 ./train.py ...",
@@ -335,7 +335,7 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 		SayThreads((&cli.App{Err: &errs}), s)
 		return errs.String()
 	}
-	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is unset; using 1 per process, as torchrun does. Set it to tune your program\n",
+	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is not set; using 1 per process, like torchrun. Set it to tune your program\n",
 		said("-n", "2", "python3", "train.py"))
 	for _, args := range [][]string{
 		{"-n", "1", "python3", "x"}, {"-n", "2", "true"}, {"-n", "2", "-x", "OMP_NUM_THREADS=4", "python3", "x"},
@@ -365,16 +365,16 @@ func TestNodesInTorchrunsWords(t *testing.T) {
 
 func TestNodesThatCannotBe(t *testing.T) {
 	for want, args := range map[string][]string{
-		`--nnodes "4:2": give a number of hosts`:             {"--nnodes", "4:2"},
-		`--nnodes "two": give a number of hosts`:             {"--nnodes", "two"},
-		`--nnodes "0:2": give a number of hosts`:             {"--nnodes", "0:2"},
-		"--nnodes 1:2: -H or --hostfile names 2":             {"--nnodes", "1:2", "-H", "a,b"},
-		"--nnodes 2 and --hosts 3 contradict each other":     {"--nnodes", "2", "--hosts", "3"},
-		"--nproc-per-node gpu: hosts of a fleet may have":    {"--nnodes", "2", "--nproc-per-node", "gpu"},
-		"-n 5 and --nproc-per-node 2 on 4 hosts contradict":  {"--nnodes", "2:4", "-n", "5", "--nproc-per-node", "2"},
-		"hosts.count: 5 tasks on at most 4 hosts are not":    {"--nnodes", "2:4", "-n", "5"},
-		"restart_scope: a run on 2:4 hosts restarts all tas": {"--hosts", "2:4", "-n", "4"},
-		"elastic.join_wait: has no effect without a range":   {"--nnodes", "2", "--set", "elastic.join_wait=1s"},
+		`--nnodes "4:2": use a number of hosts`:                                  {"--nnodes", "4:2"},
+		`--nnodes "two": use a number of hosts`:                                  {"--nnodes", "two"},
+		`--nnodes "0:2": use a number of hosts`:                                  {"--nnodes", "0:2"},
+		"--nnodes 1:2 does not match the 2 hosts":                                {"--nnodes", "1:2", "-H", "a,b"},
+		"--nnodes 2 and --hosts 3 contradict each other":                         {"--nnodes", "2", "--hosts", "3"},
+		"--nproc-per-node gpu: a queue's hosts may differ":                       {"--nnodes", "2", "--nproc-per-node", "gpu"},
+		"-n 5 and --nproc-per-node 2 on 4 hosts contradict":                      {"--nnodes", "2:4", "-n", "5", "--nproc-per-node", "2"},
+		"hosts.count: 5 tasks cannot be divided evenly among up to 4 hosts":      {"--nnodes", "2:4", "-n", "5"},
+		"restart_scope: a run on 2:4 hosts restarts all tas":                     {"--hosts", "2:4", "-n", "4"},
+		"elastic.join_wait: has no effect unless the number of hosts is a range": {"--nnodes", "2", "--set", "elastic.join_wait=1s"},
 	} {
 		_, err := specFrom(t, "", append(args, "./train")...)
 		require.ErrorContains(t, err, want)
@@ -403,9 +403,9 @@ func TestNProc(t *testing.T) {
 		machine Machine
 		want    string
 	}{
-		{"unknown", with, `--nproc-per-node "unknown": give a number, gpu, cpu or auto`}, // TR-08
-		{"gpu", without, "--nproc-per-node gpu: no GPU is seen on this machine; give a number, or auto or cpu"},
-		{"gpu", Machine{Cpus: 16, LimitedBy: "CUDA_VISIBLE_DEVICES"}, "--nproc-per-node gpu: CUDA_VISIBLE_DEVICES shows no GPU; change it, or give a number"},
+		{"unknown", with, `--nproc-per-node "unknown": use a number, gpu, cpu or auto`}, // TR-08
+		{"gpu", without, "--nproc-per-node gpu: no GPU is visible on this machine; use a number, or auto or cpu"},
+		{"gpu", Machine{Cpus: 16, LimitedBy: "CUDA_VISIBLE_DEVICES"}, "--nproc-per-node gpu: CUDA_VISIBLE_DEVICES hides all GPUs; change it, or use a number"},
 	} {
 		_, err := ParseNProc(c.text, c.machine)
 		assert.EqualError(t, err, c.want)
@@ -419,5 +419,5 @@ func TestNProcHere(t *testing.T) {
 	assert.Equal(t, ranks(2), s.Tasks)
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	_, err := specFrom(t, "", "--nproc-per-node", "gpu", "x")
-	assert.ErrorContains(t, err, "CUDA_VISIBLE_DEVICES shows no GPU")
+	assert.ErrorContains(t, err, "CUDA_VISIBLE_DEVICES hides all GPUs")
 }

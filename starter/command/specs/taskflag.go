@@ -13,7 +13,7 @@ import (
 func parseTask(text string) (spec.TaskGroup, error) {
 	typ, value, given := strings.Cut(text, "=")
 	g := spec.TaskGroup{Type: strings.TrimSpace(typ)}
-	const usage = "write TYPE=COUNT such as worker=3, or TYPE=ADDRESS,… such as ps=host:2222"
+	const usage = "write TYPE=COUNT, such as worker=3, or TYPE=ADDRESS,…, such as ps=host:2222"
 	switch {
 	case g.Type == "":
 		return g, fmt.Errorf("--task %q: the task type is missing; %s", text, usage)
@@ -61,5 +61,5 @@ func setCount(groups []spec.TaskGroup, n int) ([]spec.TaskGroup, error) {
 		return groups, nil
 	}
 	types := list.Of(groups, func(g spec.TaskGroup) string { return fmt.Sprintf("--task %s=%d", g.Type, n) })
-	return groups, fmt.Errorf("-n %d: the spec has %d task types; say which, with %s", n, len(groups), strings.Join(types, " or "))
+	return groups, fmt.Errorf("-n %d: the spec has %d task types; specify which with %s", n, len(groups), strings.Join(types, " or "))
 }

@@ -24,7 +24,7 @@ func SayThreads(a *cli.App, s *spec.RunSpec) {
 			if !a.FirstTime("said-threads") {
 				return
 			}
-			a.Say("%s", a.Color.Dim(variable+" is unset; using 1 per process, as torchrun does. Set it to tune your program"))
+			a.Say("%s", a.Color.Dim(variable+" is not set; using 1 per process, like torchrun. Set it to tune your program"))
 			return
 		}
 	}

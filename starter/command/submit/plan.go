@@ -65,7 +65,7 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 		for _, h := range hosts {
 			fmt.Fprintf(a.Out, "%s: %s\n", h.Host, h.List())
 			if h.Slots > 0 {
-				a.Say("%s has %s for these %d tasks, and takes nothing else meanwhile", h.Host, plural.Of(h.Slots, "slot", "slots"), len(h.Tasks))
+				a.Say("%s has %s for these %d tasks, and accepts nothing else meanwhile", h.Host, plural.Of(h.Slots, "slot", "slots"), len(h.Tasks))
 			}
 		}
 		if ships != nil {
@@ -87,8 +87,8 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 func elasticPlan(s *spec.RunSpec, hosts int) string {
 	least, most := s.Hosts.Count.Bounds()
 	if hosts == most {
-		return fmt.Sprintf("it begins at once, on %d hosts, its maximum; its minimum is %d", hosts, least)
+		return fmt.Sprintf("it starts immediately on %d hosts, its maximum (minimum %d)", hosts, least)
 	}
-	return fmt.Sprintf("it waits %s for room on %d hosts, then begins on %d; its minimum is %d",
+	return fmt.Sprintf("it waits %s for %d hosts, then starts on %d; its minimum is %d",
 		s.WithDefaults().Elastic.JoinWait, most, hosts, least)
 }

@@ -58,13 +58,13 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 		return err
 	}
 	if cmd.Flags().Changed("foreground") {
-		return cli.Usagef("--foreground is for run: a submitted run has no terminal to give")
+		return cli.Usagef("--foreground works only with run: a submitted run has no terminal")
 	}
 	if err := cli.CheckID(cmd, o.ID); err != nil {
 		return err
 	}
 	if o.Sweep != nil && g.Wanted() {
-		return cli.Usagef("--sign signs one run, and each trial of --array is another; leave them out")
+		return cli.Usagef("--sign signs a single run, but each trial of --array is a separate run; omit one of them")
 	}
 	return Start(cmd.Context(), a, s, o, g, func(r *starter.Run) error {
 		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}

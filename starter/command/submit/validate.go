@@ -41,13 +41,13 @@ type validateOptions struct {
 func runValidate(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *validateOptions) error {
 	switch {
 	case o.schema && len(args) > 0:
-		return cli.Usagef("unexpected argument %q: --schema prints the schema of all specs; leave one of them out", args[0])
+		return cli.Usagef("unexpected argument %q: --schema prints the schema of all specs; omit one of them", args[0])
 	case o.schema:
 		return a.PrintRaw(spec.Schema())
 	case o.plan:
 		return plan(ctx, a, cmd, args, o)
 	case cmd.Flags().Changed("queue"):
-		return cli.Usagef("--queue is for --plan: a spec is valid on any queue")
+		return cli.Usagef("--queue requires --plan: a spec is valid on any queue")
 	}
 	return validate(a, cmd, args, &o.f)
 }
@@ -60,7 +60,7 @@ func validate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags)
 	}
 	if src.File == "" && cmd.ArgsLenAtDash() != 0 {
 		// run treats this as a program, but validate's user means a file.
-		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
+		return cli.Usagef("%s is not a spec: spec files end in .yaml, .yml or .json; to check a command, write it after --", args[0])
 	}
 	s, err := src.Read(a.In, f)
 	f.SayWarnings(a)

@@ -22,9 +22,9 @@ func taskBarrierCommand(a *cli.App) *cobra.Command {
 		Args:  fromToArgs(0, 1, "NAME"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskBarrier(cmd.Context(), a, cmd, args, &o) },
 	}
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: no limit")
 	cmd.Flags().StringSliceVar(&o.participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
-	cmd.Flags().BoolVar(&o.local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with local barriers every barrier is")
+	cmd.Flags().BoolVar(&o.local, "local", false, "let the host release it without the server, in microseconds; requires all participants on this host. In a run with local barriers, every barrier is local")
 	return cmd
 }
 
@@ -51,7 +51,7 @@ func runTaskBarrier(ctx context.Context, a *cli.App, cmd *cobra.Command, args []
 	}
 	if cmd.Flags().Changed("timeout") {
 		if o.timeout < 0 {
-			return cli.Usagef("--timeout %s is negative; give a time span such as 30s", o.timeout)
+			return cli.Usagef("--timeout %s is negative; use a duration such as 30s", o.timeout)
 		}
 		options = append(options, task.Timeout(o.timeout))
 	}
@@ -79,7 +79,7 @@ func barrierError(err error) error {
 	case errors.As(err, &refused) && refused.Field != "":
 		return cli.Usagef("%s", refused.Message)
 	case errors.Is(err, context.Canceled):
-		return &cli.ExitError{Code: exitcode.Interrupted, Cause: fmt.Errorf("interrupted; the arrival is withdrawn")}
+		return &cli.ExitError{Code: exitcode.Interrupted, Cause: fmt.Errorf("interrupted; the arrival was withdrawn")}
 	}
 	return err
 }

@@ -26,7 +26,7 @@ const hostPatience = time.Minute
 func currentTask() (*task.Task, error) {
 	t, err := task.Current()
 	if errors.Is(err, task.ErrNotATask) {
-		return nil, cli.Usagef("CLUSTERRUN_SOCKET is not set: this command is for programs that are tasks of a run, such as in `clusterrun run -n 2 -- bash -c 'clusterrun task ...'`")
+		return nil, cli.Usagef("CLUSTERRUN_SOCKET is not set: this command is for programs that are a run's tasks, such as in `clusterrun run -n 2 -- bash -c 'clusterrun task ...'`")
 	}
 	return t, err
 }
@@ -86,7 +86,7 @@ func argumentOrStdin(a *cli.App, arg string) ([]byte, error) {
 func taskResultCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
-		Short: "Set the result of the task",
+		Short: "Set the task's result",
 		Args:  cli.OneArg("VALUE"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskResult(a, cmd, args) },
 	}
@@ -99,10 +99,10 @@ func runTaskResult(a *cli.App, cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(value) > maxInput {
-		return cli.Usagef("the result has more than %d bytes, the limit of what is read here: write it to the file that CLUSTERRUN_RESULT_FILE names", maxInput)
+		return cli.Usagef("the result exceeds the limit of %d bytes: write it to the file named by CLUSTERRUN_RESULT_FILE instead", maxInput)
 	}
 	if !json.Valid(value) {
-		return cli.Usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
+		return cli.Usagef(`the result is not a single JSON value; a string needs its own quotes, as in '"done"'`)
 	}
 	return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Result(ctx, json.RawMessage(value)) })
 }
@@ -119,7 +119,7 @@ func taskErrorCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if len(message) == 0 {
-				return cli.Usagef("MESSAGE is empty; say what is wrong")
+				return cli.Usagef("MESSAGE is empty; describe the problem")
 			}
 			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
 				return t.Report(ctx, task.Report{Kind: kind, Message: string(message)})
@@ -133,7 +133,7 @@ func taskErrorCommand(a *cli.App) *cobra.Command {
 func taskProgressCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
-		Short: "Report the progress of the task",
+		Short: "Report the task's progress",
 		Args:  fromToArgs(1, 3, "CURRENT"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runTaskProgress(cmd, args) },
 	}

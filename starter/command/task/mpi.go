@@ -47,7 +47,7 @@ func mpiWorld() (w mpiRank, err error) {
 		"RESTART_COUNT": &restarts, "GENERATION": &generation,
 	} {
 		if *n, err = strconv.Atoi(os.Getenv("CLUSTERRUN_" + name)); err != nil {
-			return w, cli.Usagef("CLUSTERRUN_%s is %q, and clusterrun sets it to a number: leave it as it is", name, os.Getenv("CLUSTERRUN_"+name))
+			return w, cli.Usagef("CLUSTERRUN_%s is %q, but clusterrun sets it to a number: do not change it", name, os.Getenv("CLUSTERRUN_"+name))
 		}
 	}
 	w.alone = restarts > generation

@@ -29,7 +29,7 @@ const pmiFD = 3
 // runRank runs the program until it exits.
 func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error {
 	if w.alone {
-		return fmt.Errorf("rank %d was started again alone, and no other rank of its MPI world waits for it; start all again, as restart_scope: group does", w.Rank)
+		return fmt.Errorf("rank %d was started again alone, and cannot rejoin its MPI world; restart all ranks, as restart_scope: group does", w.Rank)
 	}
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

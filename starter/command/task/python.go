@@ -19,7 +19,7 @@ func taskPythonCommand(a *cli.App) *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return runTaskPython(a, dir) },
 	}
-	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print the directory")
+	cmd.Flags().BoolVar(&dir, "dir", false, "unpack it into a directory and print the directory")
 	return cmd
 }
 
@@ -41,7 +41,7 @@ func runTaskPython(a *cli.App, dir bool) error {
 
 func printPython(a *cli.App, binary string) error {
 	if cli.IsTerminal(a.Out) {
-		return cli.Usagef("the archive is no text for a terminal: redirect it, or give --dir")
+		return cli.Usagef("the archive is binary: redirect it, or use --dir")
 	}
 	archive, err := python.Archive(binary)
 	if err != nil {

@@ -17,13 +17,13 @@ func taskStopCommand(a *cli.App) *cobra.Command {
 	var o taskStopOptions
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
-		Short: "Ask all tasks of the run to stop",
+		Short: "Ask all of the run's tasks to stop",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runTaskStop(a, cmd, &o) },
 	}
-	cmd.Flags().StringVar(&o.message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
+	cmd.Flags().StringVar(&o.message, "error", "", "stop because of the error described by `TEXT`; - reads it from stdin")
 	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the error, such as IOError")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, as `TEXT` for people, if it is not an error")
 	cmd.MarkFlagsMutuallyExclusive("error", "reason")
 	return cmd
 }
@@ -39,14 +39,14 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	given := cmd.Flags().Changed
 	switch {
 	case given("kind") && !given("error"):
-		return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", o.kind)
+		return cli.Usagef("--kind %s is the kind of an error, but there is none; add --error TEXT", o.kind)
 	case given("error"):
 		text, err := argumentOrStdin(a, o.message) // only its beginning is kept
 		if err != nil {
 			return err
 		}
 		if o.message = string(text); o.message == "" {
-			return cli.Usagef("the text of --error is empty; say what is wrong")
+			return cli.Usagef("the message of --error is empty; describe the problem")
 		}
 		request.Error = &task.Report{Kind: o.kind, Message: o.message}
 	}
@@ -65,7 +65,7 @@ func printStopping(a *cli.App, now task.Stopping, err error) error {
 }
 
 func taskShouldStopCommand(a *cli.App) *cobra.Command {
-	return plainCommand("should-stop", "Report by the exit code whether the tasks of the run are to stop", func(ctx context.Context, t *task.Task) error {
+	return plainCommand("should-stop", "Report by the exit code whether the run's tasks should stop", func(ctx context.Context, t *task.Task) error {
 		now, err := t.Stopping(ctx)
 		if err = printStopping(a, now, err); err == nil && !now.Stop {
 			return &cli.ExitError{Code: exitNo}
@@ -75,7 +75,7 @@ func taskShouldStopCommand(a *cli.App) *cobra.Command {
 }
 
 func taskPreemptedCommand(a *cli.App) *cobra.Command {
-	return plainCommand("preempted", "Print the seconds until the task is stopped, if it has notice", func(ctx context.Context, t *task.Task) error {
+	return plainCommand("preempted", "Print the seconds until the task is stopped, if it has been notified", func(ctx context.Context, t *task.Task) error {
 		now, err := t.Stopping(ctx)
 		switch {
 		case err != nil:

@@ -41,10 +41,10 @@ func actionsOf(s *starter.Status) []page.Action {
 		return page.Field{Name: "tasks", Label: "Tasks, by name, type or rank; " + without}
 	}
 	actions := []page.Action{
-		{Name: actionStacks, Label: "Stacks", Question: "Look at what the tasks are doing now?", Effect: "It looks twice within a second. The processes continue.", Fields: []page.Field{tasks("all if empty")}},
-		{Name: actionRestart, Label: "Restart", Question: "Restart tasks of " + s.RunID + "?", Effect: "Their processes are stopped and started again on their hosts. That does not count towards max_restarts.", Danger: true, Fields: []page.Field{tasks("all if empty")}},
-		{Name: actionSignal, Label: "Signal", Question: "Send a signal to tasks of " + s.RunID + "?", Effect: "A task that ends because of it has failed.", Danger: true, Fields: []page.Field{{Name: "signal", Label: "Signal", Value: signals[0], Options: signals}, tasks("all if empty")}},
-		{Name: actionStop, Label: "Stop", Question: "Stop " + s.RunID + "?", Effect: "All tasks get the stop signal of the spec, and SIGKILL after its grace. The run ends.", Danger: true},
+		{Name: actionStacks, Label: "Stacks", Question: "Capture what the tasks are doing now?", Effect: "Stacks are captured twice within a second. The processes keep running.", Fields: []page.Field{tasks("all if empty")}},
+		{Name: actionRestart, Label: "Restart", Question: "Restart tasks of " + s.RunID + "?", Effect: "Their processes are stopped and restarted on their hosts. This does not count towards max_restarts.", Danger: true, Fields: []page.Field{tasks("all if empty")}},
+		{Name: actionSignal, Label: "Signal", Question: "Send a signal to tasks of " + s.RunID + "?", Effect: "A task that exits because of it has failed.", Danger: true, Fields: []page.Field{{Name: "signal", Label: "Signal", Value: signals[0], Options: signals}, tasks("all if empty")}},
+		{Name: actionStop, Label: "Stop", Question: "Stop " + s.RunID + "?", Effect: "All tasks get the spec's stop signal, and SIGKILL after its grace. The run ends.", Danger: true},
 		{Name: actionKill, Label: "Kill", Question: "Kill all tasks of " + s.RunID + "?", Effect: "All tasks get SIGKILL, without time to save their work. The run ends.", Danger: true},
 	}
 	if s.Sweep != nil {
@@ -65,7 +65,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	switch {
 	case s.ReadOnly:
-		s.message(w, http.StatusForbidden, "These pages change nothing", "They were started with --read-only.")
+		s.message(w, http.StatusForbidden, "These pages are read-only", "They were started with --read-only.")
 		return
 	case r.ParseForm() != nil || !s.gate.sentForm(r):
 		s.message(w, http.StatusForbidden, "Nothing was done", "The request did not come from a form of these pages. Load the page again.")
@@ -145,7 +145,7 @@ func noteOf(did string, answer spec.RequestAnswer, err error) (page.Notice, erro
 	case answer.Note != "":
 		note.Text = answer.Note
 	case len(answer.Tasks) == 0:
-		note.Tone, note.Text = page.Warning, "No task had a process to reach."
+		note.Tone, note.Text = page.Warning, "No task had a process."
 	}
 	for _, p := range answer.Problems {
 		note.Tone, note.Items = page.Warning, append(note.Items, p.Message)

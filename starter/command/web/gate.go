@@ -70,7 +70,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		if !isHere(r.Host) || origin != "" && !isOrigin(origin, r.Host) || g.otherOrigins.Check(r) != nil {
-			refuse(w, http.StatusForbidden, "This is not the name of these pages: use 127.0.0.1 or localhost.")
+			refuse(w, http.StatusForbidden, "These pages do not use this host name: use 127.0.0.1 or localhost.")
 			return
 		}
 		query := r.URL.Query()

@@ -98,10 +98,10 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		for _, t := range tasks.Rows()[:maxRanks] {
 			names = append(names, t.Name)
 		}
-		out.Cut = fmt.Sprintf("This is the output of the %d tasks that need a look first, of %d; choose ranks to see others.", maxRanks, all)
+		out.Cut = fmt.Sprintf("Output of %d of %d tasks, those with problems first. Select ranks to see others.", maxRanks, all)
 	}
 	if len(names) > maxRanks {
-		out.Cut = fmt.Sprintf("This is the output of the first %d of %d chosen tasks.", maxRanks, len(names))
+		out.Cut = fmt.Sprintf("Output of the first %d of %d selected tasks.", maxRanks, len(names))
 		names = names[:maxRanks]
 	}
 	selected := files.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}

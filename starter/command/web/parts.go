@@ -56,7 +56,7 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	done.Go(func() { parts.files = model.ReadFiles(ctx, run, status, tasks, charted) })
 	started, err := run.Spec(ctx)
 	if err != nil {
-		parts.noSpec = "The spec cannot be read: " + err.Error()
+		parts.noSpec = "Cannot read the spec: " + err.Error()
 	}
 	histories, _ := record.History(ctx, run)
 	parts.account = record.New(withoutLogs(status), started, histories)

@@ -69,11 +69,11 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	p, isWhole := &page.RunPage{Status: &starter.Status{RunID: run.ID, Open: true}, State: "asked for", Tone: page.Waits}, false
+	p, isWhole := &page.RunPage{Status: &starter.Status{RunID: run.ID, Open: true}, State: "requested", Tone: page.Waits}, false
 	if err == nil {
 		p, isWhole = s.knownRun(r, run, f, at, began.Add(patience))
 	} else {
-		p.Notices = []page.Notice{{Tone: page.Waits, Text: "The server is asked for this run. It takes longer than usual."}}
+		p.Notices = []page.Notice{{Tone: page.Waits, Text: "The server is taking longer than usual to answer for this run."}}
 	}
 	p.Frame = s.frame("Runs", run.ID, at)
 	p.TemporalURL = s.temporalURL(workflowPath(run.ID, run.ExecutionID))

@@ -43,14 +43,14 @@ func parseListQuery(v url.Values) (q listQuery, err error) {
 	switch q.state {
 	case stateAll, stateOpen, stateEnded, stateFailed:
 	default:
-		return q, cli.Usagef("state=%s: give open, ended or failed", q.state)
+		return q, cli.Usagef("state=%s: use open, ended or failed", q.state)
 	}
 	if _, err := cli.ParseTime("since", q.since, time.Now()); err != nil {
 		return q, err
 	}
 	if before := v.Get("before"); before != "" {
 		if q.before, err = time.Parse(time.RFC3339Nano, before); err != nil {
-			return q, cli.Usagef("before=%s: give a time such as 2026-01-31T12:00:00Z", before)
+			return q, cli.Usagef("before=%s: use a time such as 2026-01-31T12:00:00Z", before)
 		}
 	}
 	return q, nil

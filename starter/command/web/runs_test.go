@@ -63,7 +63,7 @@ func TestStatesInTheList(t *testing.T) {
 		{"running", "", page.Active, starter.Summary{Open: true, Hosts: []string{"a"}, Priority: 3}},
 		{"running", "", page.Active, starter.Summary{Open: true}},
 		{"pending", "has no hosts yet", page.Waits, starter.Summary{Open: true, State: outcome.StatePending}},
-		{"waiting", "waiting for the end of run a", page.Waits, starter.Summary{Open: true, State: outcome.StateWaiting, Facts: []outcome.Fact{{Kind: outcome.FactWaiting, Severity: outcome.Waits, Text: "waiting for the end of run a"}}}},
+		{"waiting", "waiting for run a to end", page.Waits, starter.Summary{Open: true, State: outcome.StateWaiting, Facts: []outcome.Fact{{Kind: outcome.FactWaiting, Severity: outcome.Waits, Text: "waiting for run a to end"}}}},
 		{"silent", "1 task is silent: worker-0", page.Warning, starter.Summary{Open: true, Facts: []outcome.Fact{{Kind: outcome.FactSilent, Severity: outcome.Warning, Text: "1 task is silent", Items: []string{"worker-0"}}}}},
 		{"succeeded", "", page.Good, starter.Summary{Verdict: spec.VerdictSucceeded, Cause: spec.CauseCompleted}},
 		{"failed", "out of memory, exit code 137", page.Bad, starter.Summary{Verdict: spec.VerdictFailed, Cause: spec.CauseOOM, ExitCode: 137}},
@@ -101,12 +101,12 @@ func TestAPageOfASlowServer(t *testing.T) {
 		w := get()
 		assert.Equal(t, patience, time.Since(began))
 		assert.Equal(t, http.StatusOK, w.Code)
-		assert.Contains(t, w.Body.String(), "It takes longer than usual")
+		assert.Contains(t, w.Body.String(), "is taking longer than usual")
 		assert.Contains(t, w.Body.String(), `data-refresh="500"`)
 		time.Sleep(askedFor)
 		w = get()
 		assert.Equal(t, http.StatusBadGateway, w.Code)
-		assert.Contains(t, w.Body.String(), "The server did not answer within 15s. This page tries again.")
+		assert.Contains(t, w.Body.String(), "The server did not answer within 15s. This page will try again.")
 		assert.Equal(t, "5", w.Header().Get("Refresh"))
 	})
 }

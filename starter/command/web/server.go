@@ -113,7 +113,7 @@ func (s *Server) handler() http.Handler {
 	// Browsers without a page request it, for example after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
+		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs links to all pages.")
 	})
 	assets := http.StripPrefix(page.AssetsPath, http.FileServerFS(page.Assets()))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,14 +149,14 @@ func (s *Server) message(w http.ResponseWriter, status int, title, text string, 
 
 // fail writes why there is no page.
 func (s *Server) fail(w http.ResponseWriter, err error) {
-	status, title := http.StatusBadGateway, "The server does not answer as it should"
+	status, title := http.StatusBadGateway, "The server returned an unexpected answer"
 	switch {
 	case starter.IsError[*starter.NotFoundError](err):
 		status, title = http.StatusNotFound, "There is no such run"
 	case starter.IsError[*cli.UsageError](err):
 		status, title = http.StatusBadRequest, "That cannot be done"
 	case starter.IsError[*starter.RefusedError](err), starter.IsError[*starter.EndedError](err):
-		status, title = http.StatusConflict, "The run refused that"
+		status, title = http.StatusConflict, "The run refused the request"
 	case errors.Is(err, context.Canceled):
 		return
 	}
@@ -166,7 +166,7 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	}
 	if status == http.StatusBadGateway {
 		w.Header().Set("Refresh", "5") // the page lacks parts for its script to request
-		text += " This page tries again."
+		text += " This page will try again."
 	}
 	s.message(w, status, title, text)
 }

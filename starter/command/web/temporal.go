@@ -23,7 +23,7 @@ func (s *Server) LinkTemporal(address string) error {
 func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
 	ui := s.temporal.Load()
 	if ui == nil {
-		s.message(w, http.StatusNotFound, "There is no such page", "These pages do not know Temporal's Web UI.")
+		s.message(w, http.StatusNotFound, "There is no such page", "These pages have no address of Temporal's Web UI.")
 		return
 	}
 	to, query := ui.JoinPath(r.URL.EscapedPath()), r.URL.Query()

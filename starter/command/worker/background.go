@@ -36,7 +36,9 @@ func detachWorker(ctx context.Context, a *cli.App, queue string) error {
 		return err
 	}
 	if pid := supervisor.Holder(a.WorkerDir()); pid != 0 {
-		return a.Print(map[string]any{"pid": pid}, func() { a.Say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid) })
+		return a.Print(map[string]any{"pid": pid}, func() {
+			a.Say("a host worker is already running as process %d; stop it with `clusterrun worker stop`", pid)
+		})
 	}
 	pid, _, err := startDaemon(ctx, a, workerDaemon, itself(a.Args))
 	if err != nil {
@@ -49,13 +51,13 @@ func detachWorker(ctx context.Context, a *cli.App, queue string) error {
 	}
 	log := daemonLog(a, workerDaemon)
 	return a.PrintLine(map[string]any{"pid": pid, "queue": queue, "log": log, "started": time.Now()},
-		"Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s", pid, queue, stop, log)
+		"Host worker      process %d, for the queue %s; stop it with `%s`\nLog              %s", pid, queue, stop, log)
 }
 
 // sayEndsWith reports what stops a background process started by this command.
 func sayEndsWith(a *cli.App) {
 	if what := supervisor.EndsWith(); what != "" {
-		a.Say("it also ends with %s", what)
+		a.Say("it also stops with %s", what)
 	}
 }
 
@@ -89,7 +91,7 @@ func MakeWay(ctx context.Context, a *cli.App) error {
 // exited.
 func endWorker(ctx context.Context, dir string, pid int) error {
 	if err := supervisor.RequestEnd(ctx, dir, pid); err != nil {
-		return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)
+		return fmt.Errorf("the host worker with pid %d cannot be stopped: %w", pid, err)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (b *Detached) Tell(text string) error {
 	f := os.NewFile(uintptr(b.ready), "ready")
 	defer f.Close()
 	if _, err := io.WriteString(f, text); err != nil {
-		return fmt.Errorf("tell that this process is ready: %w", err)
+		return fmt.Errorf("report that this process is ready: %w", err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 		lock.Close()
 	} else if errors.Is(err, filelock.ErrLocked) && !portsGiven {
 		pid := cli.DevPID(a.Global.StateDir)
-		a.Say("`clusterrun dev` runs already, as process %s; submit to it, or end it first for other flags", pid)
+		a.Say("`clusterrun dev` is already running as process %s; submit to it, or stop it first to change flags", pid)
 		address := "unknown"
 		if s, err := a.Home().Find(ctx); err == nil && s != nil {
 			address = fmt.Sprintf("%s (namespace %s)", s.Address, s.Namespace)
@@ -166,6 +166,6 @@ func DevText(link, address, logs, end string) string {
 	if end != DevEnd {
 		end += fmt.Sprintf(" (while runs are open: twice within %s)", ConfirmWithin)
 	}
-	return text + fmt.Sprintf("Temporal server  %s\nQueue            %s\nLogs             %s\nSubmit with      clusterrun submit SPEC\nEnd with         %s\n",
+	return text + fmt.Sprintf("Temporal server  %s\nQueue            %s\nLogs             %s\nSubmit with      clusterrun submit SPEC\nStop with        %s\n",
 		address, spec.TaskQueue, logs, end)
 }

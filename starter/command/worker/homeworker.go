@@ -17,7 +17,7 @@ import (
 func HomeWorker(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    "home-worker",
-		Short:  "The host worker of a home; started by run",
+		Short:  "A home's host worker; started by run",
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

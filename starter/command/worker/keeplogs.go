@@ -16,7 +16,7 @@ const forever = "forever"
 
 func (k *KeepLogs) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.age, "keep-logs", "90d", "keep logs for this `TIME` after a run has ended, such as 30d, or forever")
-	cmd.Flags().StringVar(&k.most, "max-logs", "", "`SIZE` that the logs of all runs may take, such as 50GiB; beyond that, logs of the runs that ended first are removed (default: no limit)")
+	cmd.Flags().StringVar(&k.most, "max-logs", "", "maximum `SIZE` of the logs of all runs, such as 50GiB; above it, logs of the runs that ended first are removed (default: no limit)")
 }
 
 // Policy returns the flags' policy for a state directory's runs.
@@ -25,7 +25,7 @@ func (k *KeepLogs) Policy(home string) (*retention.Policy, error) {
 	if k.age != forever {
 		var err error
 		if p.For, err = cli.ParseLength(k.age); err != nil || p.For <= 0 {
-			return nil, cli.Usagef("--keep-logs %q: give a time such as 30d or 12h, or forever", k.age)
+			return nil, cli.Usagef("--keep-logs %q: use a time such as 30d or 12h, or forever", k.age)
 		}
 	}
 	if k.most != "" {

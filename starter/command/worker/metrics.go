@@ -21,7 +21,7 @@ func (m *MeteredAt) Register(cmd *cobra.Command) {
 // RegisterServer adds the flag to a command with an embedded server.
 func (m *MeteredAt) RegisterServer(cmd *cobra.Command) {
 	m.Flag = ServerMetricsFlag
-	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which the metrics of the server are served, as with --"+workers.MetricsFlag)
+	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which the server's metrics are served, in the same form as --"+workers.MetricsFlag)
 }
 
 const ServerMetricsFlag = "server-metrics"

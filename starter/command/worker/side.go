@@ -10,7 +10,7 @@ import (
 func Side(*cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    "side",
-		Short:  "The Temporal-facing side of a host worker; started by its supervisor",
+		Short:  "A host worker's Temporal client; started by its supervisor",
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

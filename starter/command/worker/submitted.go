@@ -43,7 +43,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 	ctx, cancel := context.WithTimeout(ctx, submitStart)
 	defer cancel()
 	if pid, err := ensureWorker(ctx, a, c, s); err != nil {
-		a.Say("no host worker could be started in the background: %s", err)
+		a.Say("could not start a host worker in the background: %s", err)
 	} else if pid != 0 {
 		a.Say("started a host worker in the background (process %d); it ends after %s without runs, or by `clusterrun worker stop`", pid, strings.TrimSuffix(cli.Roughly(submitIdle), "0s"))
 		sayEndsWith(a)

@@ -27,7 +27,7 @@ func Worker(a *cli.App) *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if idleExit < 0 {
-				return cli.Usagef("--idle-exit %s: give a time such as 10m, or 0 for a worker that stays", idleExit)
+				return cli.Usagef("--idle-exit %s: use a time such as 10m, or 0 for a worker that never exits", idleExit)
 			}
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
@@ -50,8 +50,8 @@ func Worker(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(workerUnitCommand(a), workerStopCommand(a), workerUpgradeCommand(a))
-	background.Register(cmd, "runs are served")
-	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
+	background.Register(cmd, "it serves runs")
+	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "exit when no run has been on this host for this `TIME`; default: never")
 	f.register(cmd)
 	return cmd
 }
@@ -135,7 +135,7 @@ func become(ctx context.Context, a *cli.App, o workers.Options, b *Detached) err
 	if b.child() {
 		ends = "`clusterrun worker stop`"
 	}
-	a.Say("%s for the queue %s of %s; %s ends it", what, o.Queue, s, ends)
+	a.Say("%s for the queue %s of %s; %s stops it", what, o.Queue, s, ends)
 	a.Printer.Hurry()
 	a.Printer.Flush()
 	if ctx.Err() != nil {

@@ -36,33 +36,32 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	SlotsFlag(cmd, &f.slots)
-	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
+	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs select this host, as `KEY=VALUE`; may be repeated")
 	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may use (default: all)")
-	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
+	cmd.Flags().StringVar(&f.memory, "memory", "", "memory `SIZE` for constraints, such as 64GiB (default: all)")
 	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
-	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
-	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk and clock, which none turns off")
+	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that do not name one; default: logs, in the state directory")
+	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk and clock; none disables all checks")
 	cmd.Flags().DurationVar(&f.checkEvery, "check-every", hostcheck.DefaultEvery, "repeat the checks after this `TIME` without tasks")
-	cmd.Flags().DurationVar(&f.checkTimeout, "check-timeout", hostcheck.DefaultTimeout, "`TIME` after which a check is killed, and has failed")
-	cmd.Flags().DurationVar(&f.longestGrace, "longest-grace", supervisor.DefaultLongestGrace, "on SIGTERM, leave tasks at most this `TIME` of their graces; give a service manager 10s more")
+	cmd.Flags().DurationVar(&f.checkTimeout, "check-timeout", hostcheck.DefaultTimeout, "`TIME` after which a check is killed and counts as failed")
+	cmd.Flags().DurationVar(&f.longestGrace, "longest-grace", supervisor.DefaultLongestGrace, "on SIGTERM, limit tasks' grace periods to this `TIME`; allow 10s more in a service manager")
 	f.keep.Register(cmd)
 	f.metered.Register(cmd)
-	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
-	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` for a line of JSON about each start, refusal and request; if it cannot be written, starts are refused")
-	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
-		"default: a free port on all addresses, or off with a server on this machine")
-	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name, where DNS has it, and otherwise the address from which it reaches the server; for output always the latter")
+	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that defines what this host runs, for whom and as which user; everything else is denied (see policy)")
+	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` that receives a line of JSON for each start, refusal and request; if it cannot be written, starts are refused")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves its runs' output to `clusterrun logs` on other hosts, or off; default: a free port on all addresses, or off with a server on this machine")
+	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which other hosts reach this host; default: the host name, if DNS knows it, and otherwise the address from which it reaches the server; for output, always the latter")
 }
 
 // SlotsFlag registers --slots with the same default for all host workers.
 func SlotsFlag(cmd *cobra.Command, slots *int) {
-	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one for each processor)")
+	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one per processor)")
 	cmd.Flags().Lookup("slots").DefValue = "0" // 0 hides the default, which differs between machines and is in the usage
 }
 
 func CheckSlots(n int) error {
 	if n < 0 {
-		return cli.Usagef("--slots %d: give 1 or more, or 0 for no bound", n)
+		return cli.Usagef("--slots %d: use 1 or more, or 0 for no limit", n)
 	}
 	return nil
 }
@@ -78,12 +77,12 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	case workers.RoleController:
 		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "longest-grace", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
 			if cmd.Flags().Changed(name) {
-				return o, cli.Usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
+				return o, cli.Usagef("--%s applies to hosts, but a controller does not execute anything; omit the flag, or use --role both", name)
 			}
 		}
 		listen = listenOff
 	default:
-		return o, cli.Usagef("--role %q: give host, controller or both", f.role)
+		return o, cli.Usagef("--role %q: use host, controller or both", f.role)
 	}
 	for _, file := range []struct {
 		flag string
@@ -94,9 +93,9 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		}
 		// Runs pass the log directory on to other processes.
 		if *file.path, err = filepath.Abs(*file.path); err != nil {
-			return o, cli.Usagef("%s: %s; give an absolute path", file.flag, err)
+			return o, cli.Usagef("%s: %s; use an absolute path", file.flag, err)
 		}
-		if err := cli.CheckPath(file.flag, *file.path, "give another"); err != nil {
+		if err := cli.CheckPath(file.flag, *file.path, "use another"); err != nil {
 			return o, err
 		}
 	}
@@ -120,7 +119,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	}
 	if cmd.Flags().Changed("gpus") {
 		if f.gpus < 0 {
-			return o, cli.Usagef("--gpus %d: give 0 or more", f.gpus)
+			return o, cli.Usagef("--gpus %d: use 0 or more", f.gpus)
 		}
 		o.GPUs = &f.gpus
 	}
@@ -131,7 +130,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	}
 	for flag, d := range map[string]time.Duration{"--check-every": f.checkEvery, "--check-timeout": f.checkTimeout, "--longest-grace": f.longestGrace} {
 		if d < time.Second {
-			return o, cli.Usagef("%s %s: give a time of at least 1s", flag, d)
+			return o, cli.Usagef("%s %s: use a time of at least 1s", flag, d)
 		}
 	}
 	o.CheckEvery, o.CheckTimeout, o.LongestGrace = f.checkEvery, f.checkTimeout, f.longestGrace

@@ -22,7 +22,7 @@ func workerStopCommand(a *cli.App) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "End the host worker of the state directory",
+		Short: "Stop the state directory's host worker",
 		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return stopHostWorker(cmd.Context(), a, force)
@@ -43,7 +43,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	defer cancel()
 	release, err := workers.Want(wanting, dir)
 	if err != nil {
-		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
+		return fmt.Errorf("the host worker with pid %d is being started or about to exit: %w", pid, err)
 	}
 	defer release()
 	if pid = supervisor.Holder(dir); pid == 0 {
@@ -51,10 +51,10 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	}
 	held, err := activities.HeldRuns(dir)
 	if err != nil && !force {
-		return fmt.Errorf("whether the host worker with pid %d has tasks is not known: %w; --force ends it all the same", pid, err)
+		return fmt.Errorf("cannot tell whether the host worker with pid %d has tasks: %w; --force stops it anyway", pid, err)
 	}
 	if len(held) > 0 && !force {
-		return fmt.Errorf("the host worker with pid %d has tasks of %s; wait for them, end them with `clusterrun stop`, or give --force, which stops their processes", pid, heldRuns(held))
+		return fmt.Errorf("the host worker with pid %d has tasks of %s; wait for them, stop them with `clusterrun stop`, or use --force, which stops their processes", pid, heldRuns(held))
 	}
 	for {
 		ending, cancel := context.WithTimeout(ctx, workerStopBound)
@@ -66,9 +66,9 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 		if ctx.Err() != nil || !hasProcesses(dir) {
 			return err
 		}
-		a.Say("the host worker with pid %d leaves its tasks their graces; waiting", pid)
+		a.Say("the host worker with pid %d is waiting for its tasks' grace periods", pid)
 	}
-	return a.Print(map[string]any{"pid": pid}, func() { a.Say("the host worker with pid %d has ended", pid) })
+	return a.Print(map[string]any{"pid": pid}, func() { a.Say("the host worker with pid %d has exited", pid) })
 }
 
 // hasProcesses reports whether a state directory's journals contain a process without an exit.

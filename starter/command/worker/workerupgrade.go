@@ -39,16 +39,16 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	case errors.Is(err, supervisor.ErrNotUpgradable):
 		return fmt.Errorf("the host worker with pid %d cannot be upgraded in place, because submit started it or its version is too old; end it, which stops its tasks, and start it again", before.PID)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
+		return fmt.Errorf("the host worker with pid %d does not report whether it was upgraded; see its log", before.PID)
 	case err != nil:
 		return err
 	case after.Error != "":
-		return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
+		return fmt.Errorf("the host worker with pid %d was not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
 	}
 	return a.Print(after, func() {
-		a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+		a.Say("the host worker with pid %d is now clusterrun %s (before: %s); %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
 		if after.Supervisor != after.Version {
-			a.Say("its supervisor stays clusterrun %s and ends when no run is open on this host; start it again then, unless a service manager does", after.Supervisor)
+			a.Say("its supervisor remains clusterrun %s and exits when no run is open on this host; start it again then, unless a service manager does", after.Supervisor)
 		}
 	})
 }

@@ -67,11 +67,11 @@ func TestAgentsMeet(t *testing.T) {
 		want   string
 	}{
 		"another token":   {key(t, "another"), func(*Request) {}, "it has another token"},
-		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other", not "job"`},
+		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other" instead of "job"`},
 		"another version": {right, func(r *Request) { r.Version = "2" }, "its clusterrun is 2, this one is 1"},
 		"another script":  {right, func(r *Request) { r.Spec["command"] = json.RawMessage(`["test"]`) }, "the script and its arguments: test here, and at the endpoint train"},
 		"another field":   {right, func(r *Request) { r.Spec["name"] = json.RawMessage(`"x"`) }, `name: "x" here, and at the endpoint none`},
-		"other keys":      {right, func(r *Request) { r.Encoded = true }, "--codec-keys is given for one of the agents"},
+		"other keys":      {right, func(r *Request) { r.Encoded = true }, "only one of the agents has --codec-keys"},
 	} {
 		r := request("b")
 		c.change(&r)
@@ -92,7 +92,7 @@ func TestAgentsMeet(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	third, err := h.join(t.Context(), right, request("c"), func(err error) {
 		if ctx.Err() == nil {
-			assert.ErrorContains(t, err, "the run has all of its 2 agents")
+			assert.ErrorContains(t, err, "the run already has all of its 2 agents")
 			leave()
 			assert.NoError(t, second.Lost(ctx))
 		}
@@ -219,7 +219,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}()
 	_, err = Join(t.Context(), JoinConfig{Endpoint: l.Addr().String(), Key: key(t, "the secret"), Request: request("b")}, never)
-	assert.ErrorContains(t, err, "another program listens there, not an agent")
+	assert.ErrorContains(t, err, "another program, not an agent, listens at that address")
 	_, err = Listen(t.Context(), l.Addr().String(), HeadConfig{Key: key(t, "the secret")})
 	assert.ErrorIs(t, err, ErrTaken)
 }
@@ -234,7 +234,7 @@ func TestRanks(t *testing.T) {
 	m, name := newMembers(ranked("z", 0), 16)
 	assert.Equal(t, "00-z", name)
 	assert.Equal(t, "07-b", m.add(ranked("b", 7), &member{}))
-	assert.Equal(t, Answer{Refusal: "--node-rank 7 is that of host 07-b already; give each agent another", Taken: true}, m.check(ranked("c", 7)))
+	assert.Equal(t, Answer{Refusal: "--node-rank 7 is already used by host 07-b; use different ones", Taken: true}, m.check(ranked("c", 7)))
 }
 
 // An agent can return only to the run that it was in, and to its own place.
@@ -259,7 +259,7 @@ func TestAgain(t *testing.T) {
 	delete(m.all, again.Host)
 	second.Host = "c"
 	m.add(second, &member{})
-	assert.Equal(t, "--node-rank 1 is that of host 1-c already; give each agent another", m.check(again).Refusal)
+	assert.Equal(t, "--node-rank 1 is already used by host 1-c; use different ones", m.check(again).Refusal)
 }
 
 // A host that restarts after a crash asks for its rank until its old connection is known to be
@@ -271,9 +271,9 @@ func TestRankOfTheDead(t *testing.T) {
 	r.Rank = 1
 	dead := must.Get(h.join(t.Context(), right, r, never))(t)
 	_, err := Join(t.Context(), JoinConfig{Endpoint: h.listener.Addr().String(), Key: right, Request: r}, never)
-	require.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already", "without patience")
+	require.ErrorContains(t, err, "--node-rank 1 is already used by host 1-b", "without patience")
 	second, err := h.join(t.Context(), right, r, func(err error) {
-		assert.ErrorContains(t, err, "--node-rank 1 is that of host 1-b already")
+		assert.ErrorContains(t, err, "--node-rank 1 is already used by host 1-b")
 		_ = dead.conn.Close()
 	})
 	require.NoError(t, err)
@@ -289,7 +289,7 @@ func TestSecret(t *testing.T) {
 	assert.ErrorContains(t, err, "has 8 bytes; it needs 16")
 	file := filepath.Join(t.TempDir(), "token")
 	_, err = Secret(file, none)
-	assert.ErrorContains(t, err, "no such file or directory; make a secret")
+	assert.ErrorContains(t, err, "no such file or directory; create a secret")
 	require.NoError(t, os.WriteFile(file, []byte("sixteen bytes or more\n"), 0o644))
 	_, err = Secret(file, none)
 	assert.ErrorContains(t, err, "other users can read")

@@ -44,7 +44,7 @@ type Head struct {
 }
 
 // ErrTaken reports that another program listens at the endpoint.
-var ErrTaken = errors.New("the port is in use")
+var ErrTaken = errors.New("the port is already in use")
 
 // Listen listens at the address, which is the endpoint.
 func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {

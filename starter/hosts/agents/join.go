@@ -41,7 +41,7 @@ type Membership struct {
 type RefusedError struct{ Endpoint, Reason string }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("this agent does not take part in the run at %s: %s", e.Endpoint, e.Reason)
+	return fmt.Sprintf("this agent was not accepted into the run at %s: %s", e.Endpoint, e.Reason)
 }
 
 // Join joins the run at the endpoint. It retries until ctx is done, and calls waiting after
@@ -112,9 +112,9 @@ func (m *Membership) explain(err error) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &unknown), errors.As(err, &authority):
-		return &RefusedError{m.config.Endpoint, "it has another token; give all agents the same token (" + TokenVariable + ", or token_file of --rdzv-conf)"}
+		return &RefusedError{m.config.Endpoint, "it has another token; use the same token for all agents (" + TokenVariable + ", or token_file of --rdzv-conf)"}
 	case errors.As(err, &noTLS):
-		return &RefusedError{m.config.Endpoint, "another program listens there, not an agent; give another port with --rdzv-endpoint"}
+		return &RefusedError{m.config.Endpoint, "another program, not an agent, listens at that address; use another port with --rdzv-endpoint"}
 	}
 	return err
 }

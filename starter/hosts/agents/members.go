@@ -45,9 +45,9 @@ func (m *members) check(r Request) Answer {
 	case r.Version != here.Version:
 		return refuse("its clusterrun is %s, this one is %s; install the same version", r.Version, here.Version)
 	case r.ID != here.ID:
-		return refuse("--rdzv-id is %q, not %q as for the run here; give each run its own endpoint", r.ID, here.ID)
+		return refuse("--rdzv-id is %q instead of %q, which this run has; use a separate endpoint for each run", r.ID, here.ID)
 	case r.Encoded != here.Encoded:
-		return refuse("--codec-keys is given for one of the agents, but not for the other; give all of them the same keys")
+		return refuse("only one of the agents has --codec-keys; use the same keys for all of them")
 	case again && r.ExecutionID != m.executionID:
 		return refuse("it belongs to another run")
 	case had != nil && had.agent == r.Agent:
@@ -56,17 +56,17 @@ func (m *members) check(r Request) Answer {
 		return refuse("another agent has replaced this agent")
 	}
 	if difference := different(r.Spec, here.Spec); difference != "" && !again {
-		return refuse("%s; give all agents the same", difference)
+		return refuse("%s; use the same for all agents", difference)
 	}
 	for host, other := range m.all {
 		if other.rank == r.Rank && r.Rank >= 0 {
-			a := refuse("--node-rank %d is that of host %s already; give each agent another", r.Rank, host)
+			a := refuse("--node-rank %d is already used by host %s; use different ones", r.Rank, host)
 			a.Taken = true
 			return a
 		}
 	}
 	if len(m.all) >= m.most {
-		a := refuse("the run has all of its %d agents", m.most)
+		a := refuse("the run already has all of its %d agents", m.most)
 		a.Later = true
 		return a
 	}

@@ -25,7 +25,7 @@ const TokenVariable = "CLUSTERRUN_TOKEN"
 // minToken is the minimum length of a secret, in bytes. It makes guessing hopeless.
 const minToken = 16
 
-const howToMake = "make a secret, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
+const howToMake = "create a secret, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
 
 // Secret returns the agents' secret: the token in the file or, without a file, in the variable.
 // It returns [ErrNoToken] if there is neither.
@@ -35,7 +35,7 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 		from = "token_file " + file
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			return nil, fmt.Errorf("other users can read %s and so run commands as you; chmod 600 it", from)
+			return nil, fmt.Errorf("other users can read %s and so run commands as you; run chmod 600 on it", from)
 		}
 		var b []byte
 		if err == nil {
@@ -57,8 +57,8 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 }
 
 // ErrNoToken reports that there is no secret.
-var ErrNoToken = errors.New("agents on several hosts need a common secret; " + howToMake +
-	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
+var ErrNoToken = errors.New("agents on several hosts need a shared secret; " + howToMake +
+	`, and pass it to each of them as CLUSTERRUN_TOKEN="$(cat token)", or as --rdzv-conf token_file=PATH with a path that exists on all hosts`)
 
 // Key returns a certificate derived from a secret, with its key, in file format. The same secret
 // gives the same key.

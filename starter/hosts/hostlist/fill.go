@@ -26,7 +26,7 @@ func Slots(hosts []Host) (n int, ok bool) {
 // Limit gives a host n tasks. It fails if the host was given fewer slots.
 func Limit(h Host, n int) (Host, error) {
 	if !h.Implied && h.Slots > 0 && h.Slots < n {
-		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; give it more",
+		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; increase its slots",
 			plural.Of(n, "task", "tasks"), h.Name, h.Slots)
 	}
 	h.Slots = n
@@ -57,12 +57,12 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
 	}
 	total, _ := Slots(hosts)
 	if tasks > total {
-		return fmt.Errorf("%s need %s, but -H or --hostfile gives %d (%s); give more slots or fewer tasks",
+		return fmt.Errorf("%s need %s, but -H or --hostfile lists %d (%s); add slots, or use fewer tasks",
 			plural.Of(tasks, "task", "tasks"), plural.Of(tasks, "slot", "slots"), total, listed(hosts))
 	}
 	for i := range room {
 		if room[i] < 0 {
-			return fmt.Errorf("host %s has %s, and %d tasks have its address; give it more slots",
+			return fmt.Errorf("host %s has %s, but %d tasks have its address; increase its slots",
 				hosts[i].Name, plural.Of(hosts[i].Slots, "slot", "slots"), hosts[i].Slots-room[i])
 		}
 	}
@@ -97,7 +97,7 @@ func indexOf(hosts []Host, address string) (int, error) {
 	}
 	at := slices.IndexFunc(hosts, func(h Host) bool { return h.Name == name || h.Here && spec.IsLoopback(name) })
 	if at < 0 {
-		return 0, fmt.Errorf("%q is on none of the hosts of -H or --hostfile (%s); add the host there", address, listed(hosts))
+		return 0, fmt.Errorf("%q is not on any of the hosts in -H or --hostfile (%s); add the host", address, listed(hosts))
 	}
 	return at, nil
 }

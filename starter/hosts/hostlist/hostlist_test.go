@@ -28,12 +28,12 @@ func TestParseFile(t *testing.T) {
 		{Name: "a", Login: "a", Slots: 4}, {Name: "b", Login: "b", Slots: 2}, {Name: "c", Login: "ann@c", Implied: true},
 	}, hosts)
 	for text, want := range map[string]string{
-		"":              "it names no host",
-		"# nothing\n":   "it names no host",
+		"":              "it does not name any hosts",
+		"# nothing\n":   "it does not name any hosts",
 		"a slots=x":     `line 1: "x" is not a number of slots`,
-		"a\nb sluts=1":  `line 2: "sluts=1" is not understood`,
-		"a\n\n:3":       "line 3: a host's name is empty",
-		"a slots=4 b:2": "not understood",
+		"a\nb sluts=1":  `line 2: cannot parse "sluts=1"`,
+		"a\n\n:3":       "line 3: a host name is empty",
+		"a slots=4 b:2": "cannot parse",
 		"a\n-x slots=2": `line 2: "-x" is not a host name`,
 	} {
 		_, err := ParseFile(strings.NewReader(text))
@@ -68,7 +68,7 @@ func TestLimit(t *testing.T) {
 		assert.Equal(t, 2, h.Slots)
 	}
 	_, err := Limit(given, 3)
-	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; give it more")
+	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; increase its slots")
 }
 
 func TestFill(t *testing.T) {
@@ -89,13 +89,13 @@ func TestFill(t *testing.T) {
 		"several types":          {hosts: "a:1,b:3", groups: []spec.TaskGroup{group("chief", 1), group("w", 3)}, want: "a b b b"},
 		"one without a count":    {hosts: "a,b", groups: []spec.TaskGroup{{Type: "chief"}, group("w", 1)}, want: "a b"},
 		"none of a type":         {hosts: "a,b", groups: []spec.TaskGroup{group("ps", 0), group("w", 2)}, want: "a b"},
-		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, but -H or --hostfile gives 4 (a:2, b:2); give more slots or fewer tasks"},
+		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, but -H or --hostfile lists 4 (a:2, b:2); add slots, or use fewer tasks"},
 		"dealt out":              {hosts: "a:2,b:3", groups: []spec.TaskGroup{group("w", 5)}, deal: true, want: "a b a b b"},
 		"dealt out, pinned":      {hosts: "a:2,b:2", groups: []spec.TaskGroup{at("ps", "a:1"), group("w", 3)}, deal: true, want: "a a b b"},
 		"pinned":                 {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 2), at("ps", "a:2222")}, want: "a b a"},
 		"pinned to this machine": {hosts: "own:1,b:1", groups: []spec.TaskGroup{at("ps", "localhost:2222"), group("w", 1)}, want: "own b"},
-		"pinned elsewhere":       {hosts: "a:2", groups: []spec.TaskGroup{at("ps", "c:1")}, problem: `tasks[0].addresses[0]: "c:1" is on none of the hosts of -H or --hostfile (a:2); add the host there`},
-		"too many are pinned":    {hosts: "a:1,b:2", groups: []spec.TaskGroup{at("ps", "a:1", "a:2")}, problem: "host a has 1 slot, and 2 tasks have its address; give it more slots"},
+		"pinned elsewhere":       {hosts: "a:2", groups: []spec.TaskGroup{at("ps", "c:1")}, problem: `tasks[0].addresses[0]: "c:1" is not on any of the hosts in -H or --hostfile (a:2); add the host`},
+		"too many are pinned":    {hosts: "a:1,b:2", groups: []spec.TaskGroup{at("ps", "a:1", "a:2")}, problem: "host a has 1 slot, but 2 tasks have its address; increase its slots"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := must.Get(Parse(c.hosts))(t)

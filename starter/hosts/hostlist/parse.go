@@ -62,7 +62,7 @@ func ParseFile(r io.Reader) ([]Host, error) {
 				}
 			case "max_slots", "max-slots":
 			default:
-				return nil, fmt.Errorf("line %d: %q is not understood; write HOST slots=N or HOST:N", n, f)
+				return nil, fmt.Errorf("line %d: cannot parse %q; write HOST slots=N or HOST:N", n, f)
 			}
 		}
 		h.Implied = h.Slots == 0
@@ -72,7 +72,7 @@ func ParseFile(r io.Reader) ([]Host, error) {
 		return nil, err
 	}
 	if len(hosts) == 0 {
-		return nil, fmt.Errorf("it names no host; write HOST slots=N, one a line")
+		return nil, fmt.Errorf("it does not name any hosts; write HOST slots=N, one per line")
 	}
 	return hosts, nil
 }
@@ -82,9 +82,9 @@ func parseHost(text string) (Host, error) {
 	h := Host{Name: login[strings.LastIndexByte(login, '@')+1:], Login: login}
 	switch {
 	case h.Name == "":
-		return h, fmt.Errorf("a host's name is empty; write HOST or HOST:SLOTS")
+		return h, fmt.Errorf("a host name is empty; write HOST or HOST:SLOTS")
 	case strings.HasPrefix(login, "-"):
-		return h, fmt.Errorf("%q is not a host name; it begins like a flag; write HOST or HOST:SLOTS", login)
+		return h, fmt.Errorf("%q is not a host name because it starts like a flag; write HOST or HOST:SLOTS", login)
 	case !given:
 		return h, nil
 	}
@@ -96,7 +96,7 @@ func parseHost(text string) (Host, error) {
 func parseSlots(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is not a number of slots; give 1 or more", text)
+		return 0, fmt.Errorf("%q is not a number of slots; use 1 or more", text)
 	}
 	return n, nil
 }

@@ -79,13 +79,13 @@ func TestReason(t *testing.T) {
 			"ssh: No ED25519 host key is known for a.; Host key verification failed."},
 		{exit("255"), []string{"root@a: Permission denied (publickey)."},
 			"ssh: root@a: Permission denied (publickey)."},
-		{exit("127"), nil, "no clusterrun at the path it has here, nor in the PATH of a command of ssh; install it"},
+		{exit("127"), nil, "clusterrun is neither at the path where it is installed on this machine nor in the PATH of a command run by ssh; install it"},
 		{exit("127"), []string{"sh: exec: not found"}, "ssh: sh: exec: not found"},
 		{exit("2"), []string{"clusterrun: there is no command", "clusterrun 1, go1"},
 			"its clusterrun is clusterrun 1, go1, this one is clusterrun 2; install the same version"},
 		{exit("2"), []string{"usage: agent"}, "ssh: usage: agent"},
 		{exit("1"), nil, "ssh: exit status 1"},
-		{nil, nil, "ssh has ended"},
+		{nil, nil, "ssh has exited"},
 	} {
 		assert.Equal(t, r.want, c.reason(r.err, r.said))
 	}

@@ -21,13 +21,13 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 			return "", fmt.Errorf("%s %s: no answer in time", agent[0], login)
 		}
 		if cmd.ProcessState.ExitCode() == notThere {
-			return "", errors.New("no clusterrun in its PATH, nor at the path it has here")
+			return "", errors.New("clusterrun is neither in its PATH nor at the path where it is installed on this machine")
 		}
 		return "", fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.Join(said.lines(), "; "))
 	}
 	_, version, found := strings.Cut(string(answer.text), answerLine+"\n")
 	if !found {
-		return "", fmt.Errorf("its answer is not understood: %.200q", strings.Join(answer.lines(), "; "))
+		return "", fmt.Errorf("cannot parse its answer: %.200q", strings.Join(answer.lines(), "; "))
 	}
 	version, _, _ = strings.Cut(version, "\n") // other text may follow
 	return version, nil

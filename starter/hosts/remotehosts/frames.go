@@ -86,5 +86,5 @@ func (r *frameReader) afterText(err error) error {
 	if text == "" {
 		return err
 	}
-	return fmt.Errorf("%w; its shell has written %.200q to stdout", err, text)
+	return fmt.Errorf("%w; its shell printed %.200q to stdout", err, text)
 }

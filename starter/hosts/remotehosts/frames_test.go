@@ -53,7 +53,7 @@ func TestNoFrame(t *testing.T) {
 	r := &frameReader{in: bufio.NewReader(strings.NewReader("Welcome\r\nChoose a project: "))}
 	err := r.next()
 	require.ErrorIs(t, err, io.EOF)
-	assert.EqualError(t, r.afterText(err), `EOF; its shell has written "Welcome; Choose a project:" to stdout`)
+	assert.EqualError(t, r.afterText(err), `EOF; its shell printed "Welcome; Choose a project:" to stdout`)
 	silent := &frameReader{in: bufio.NewReader(strings.NewReader("\n"))}
 	assert.EqualError(t, silent.afterText(silent.next()), "EOF")
 }

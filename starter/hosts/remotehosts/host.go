@@ -82,7 +82,7 @@ func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, e
 }
 
 // errLost reports a request to a host with a closed connection.
-var errLost = errors.New("its connection has ended")
+var errLost = errors.New("its connection was closed")
 
 // otherVersion describes a host's program with a different version.
 func (c Config) otherVersion(version string) string {

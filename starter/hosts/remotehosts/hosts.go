@@ -77,7 +77,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 			answered[i] = true
 			s.facts[i], s.errs[i] = facts, err
 			if err != nil {
-				time.AfterFunc(others, func() { giveUp(errors.New("it had not answered when another host had failed")) })
+				time.AfterFunc(others, func() { giveUp(errors.New("it had not answered when another host failed")) })
 			}
 		})
 	}

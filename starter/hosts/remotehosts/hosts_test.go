@@ -277,7 +277,7 @@ func TestALostHost(t *testing.T) {
 	s.all[1].process.kill()
 	require.EqualError(t, <-s.Lost(), "host b: agent: signal: killed")
 	require.Eventually(t, func() bool { return len(left(t, dir, "b")) == 0 }, 10*time.Second, time.Millisecond, "it sees that")
-	require.EqualError(t, s.End(t.Context()), "the output of host b is incomplete: its connection has ended")
+	require.EqualError(t, s.End(t.Context()), "the output of host b is incomplete: its connection was closed")
 }
 
 // Hosts stop on request without the server, and report why they stopped.
@@ -310,7 +310,7 @@ func TestOutputStaysInTheLogs(t *testing.T) {
 	assert.Equal(t, "ab", must.Read(t, dir, "attempt_0/0/stdout.log"))
 	for _, path := range []string{"../x", "/etc/x", "a/../../x"} {
 		_, err := appendTo(dir, piece{Path: path}, map[string]bool{})
-		assert.ErrorContains(t, err, "outside of the logs", path)
+		assert.ErrorContains(t, err, "outside the logs", path)
 	}
 }
 
@@ -371,7 +371,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	h := &host{client: &http.Client{Transport: answering(sent.Bytes())}}
 	dir := t.TempDir()
 	err := h.copyOutput(context.Background(), outputRequest{}, dir, func(error) {}, nil)
-	assert.EqualError(t, err, "it sends more than 8 MiB of a file at once")
+	assert.EqualError(t, err, "it sends more than 8 MiB of a file at a time")
 	assert.FileExists(t, dir+"/a")
 }
 
@@ -400,13 +400,13 @@ func TestAsk(t *testing.T) {
 
 	t.Setenv("PATH", "/usr/bin:/bin")
 	_, err = Ask(ctx, agent, "a", "/nowhere/clusterrun")
-	require.ErrorContains(t, err, "no clusterrun in its PATH")
+	require.ErrorContains(t, err, "clusterrun is neither in its PATH")
 
 	_, err = Ask(ctx, []string{scriptFile(t, "echo no route >&2; exit 255")}, "a", "clusterrun")
 	require.ErrorContains(t, err, "no route")
 
 	_, err = Ask(ctx, []string{scriptFile(t, "echo welcome")}, "a", "clusterrun")
-	require.ErrorContains(t, err, `its answer is not understood: "welcome"`)
+	require.ErrorContains(t, err, `cannot parse its answer: "welcome"`)
 
 	_, err = Ask(ctx, []string{"/nowhere/ssh"}, "a", "clusterrun")
 	require.ErrorContains(t, err, "/nowhere/ssh")

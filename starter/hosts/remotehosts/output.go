@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
-// unfinished is how long the host holds back the start of a line. It is short because the
-// command itself waits for the rest of a line.
+// unfinished is how long the host holds back an incomplete line. It is short because the command
+// itself waits for the rest of a line.
 const unfinished = 20 * time.Millisecond
 
 // output sends the run's logs as they grow, until the host worker has exited and all of them are
@@ -127,7 +127,7 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 		body.N = maxPiece
 		if pieces.Decode(&p) != nil {
 			if body.N <= 0 {
-				return fmt.Errorf("it sends more than %d MiB of a file at once", maxPiece>>20)
+				return fmt.Errorf("it sends more than %d MiB of a file at a time", maxPiece>>20)
 			}
 			return errLost
 		}
@@ -149,7 +149,7 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 // appendTo appends a piece to its file, and returns how many of its bytes are in the file.
 func appendTo(dir string, p piece, known map[string]bool) (int, error) {
 	if !filepath.IsLocal(p.Path) {
-		return 0, fmt.Errorf("it sends %q, which is outside of the logs", p.Path)
+		return 0, fmt.Errorf("it sends %q, which is outside the logs", p.Path)
 	}
 	path := filepath.Join(dir, p.Path)
 	if parent := filepath.Dir(path); !known[parent] {

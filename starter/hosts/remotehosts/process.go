@@ -104,13 +104,13 @@ func (c Config) reason(err error, said []string) string {
 	text := strings.TrimPrefix(strings.Join(said, "; "), name+": ")
 	switch {
 	case code == notThere && text == "":
-		return "no clusterrun at the path it has here, nor in the PATH of a command of " + name + "; install it"
+		return "clusterrun is neither at the path where it is installed on this machine nor in the PATH of a command run by " + name + "; install it"
 	case code == 2 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], "clusterrun "):
 		return c.otherVersion(said[len(said)-1])
 	case text != "":
 		return name + ": " + text
 	case err == nil:
-		return name + " has ended"
+		return name + " has exited"
 	}
 	return fmt.Sprintf("%s: %s", name, err)
 }

@@ -43,7 +43,7 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		http.Error(w, fmt.Sprintf("the request has more than %d MiB", maxMessage>>20), http.StatusRequestEntityTooLarge)
+		http.Error(w, fmt.Sprintf("the request exceeds %d MiB", maxMessage>>20), http.StatusRequestEntityTooLarge)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}

@@ -172,7 +172,7 @@ func (s *service) whileRunning(handle http.HandlerFunc) http.HandlerFunc {
 		started := s.worker != nil
 		s.mu.Unlock()
 		if !started {
-			http.Error(w, "no host worker was started", http.StatusConflict)
+			http.Error(w, "no host worker has been started", http.StatusConflict)
 			return
 		}
 		handle(w, r)

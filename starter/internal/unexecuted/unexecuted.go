@@ -134,7 +134,7 @@ func End(ctx context.Context, r *starter.Run, reason string) error {
 	}
 	if queue := info.GetTaskQueue(); spec.IsAgentsQueue(queue) {
 		if err := EndFleet(ctx, r.Client(), queue, reason); err != nil {
-			return fmt.Errorf("end the queue of run %s: %w", r.ID, err)
+			return fmt.Errorf("close the queue of run %s: %w", r.ID, err)
 		}
 	}
 	// No worker is left to close the queue of closures in order.

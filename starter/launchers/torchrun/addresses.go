@@ -39,7 +39,7 @@ func (t *translation) addresses() error {
 	}
 	if v, ok := t.values["master-port"]; ok {
 		if !isPort(v.text) {
-			return fmt.Errorf("%s: give a port from 1 to 65535", v.from)
+			return fmt.Errorf("%s: use a port from 1 to 65535", v.from)
 		}
 		t.setenv("MASTER_PORT", v.text)
 	}

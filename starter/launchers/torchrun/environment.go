@@ -25,7 +25,7 @@ func (t *translation) environment() error {
 		}
 	}
 	if t.processes > 1 && t.machine.getenv("OMP_NUM_THREADS") == "" && !t.has("numa-binding") {
-		t.note("OMP_NUM_THREADS is unset; using 1 per process, as torchrun does. Set it to tune your program")
+		t.note("OMP_NUM_THREADS is not set; using 1 per process, like torchrun. Set it to tune your program")
 	}
 	return nil
 }

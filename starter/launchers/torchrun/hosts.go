@@ -23,7 +23,7 @@ func (t *translation) hosts() error {
 	least, err1 := strconv.Atoi(low)
 	most, err2 := strconv.Atoi(high)
 	if err1 != nil || err2 != nil || least < 1 || least > most {
-		return fmt.Errorf("%s: give a number of hosts, such as 1, or MIN:MAX, such as 1:4", v.from)
+		return fmt.Errorf("%s: use a number of hosts, such as 1, or MIN:MAX, such as 1:4", v.from)
 	}
 	rank, err := t.number("node-rank", 0)
 	if err != nil {
@@ -33,16 +33,16 @@ func (t *translation) hosts() error {
 	case t.meets(least, most, rank):
 		return t.meet(least, most, rank)
 	case least > 1 || most > 1 && (rank > 0 || t.elsewhere()):
-		why := v.from + ": no endpoint at which the agents meet"
+		why := v.from + ": there is no endpoint at which the agents can meet"
 		if backend := t.text("rdzv-backend", "static"); backend != "static" && backend != "c10d" {
-			why = fmt.Sprintf("%s: agents meet by c10d or static here, which need no service like %s", t.values["rdzv-backend"].from, backend)
+			why = fmt.Sprintf("%s: agents meet by c10d or static, without a service like %s", t.values["rdzv-backend"].from, backend)
 		}
-		return fmt.Errorf("%s; write, on each of them,\n%s\nor start the run once, on one of them:\n%s",
+		return fmt.Errorf("%s; on each of them, run\n%s\nor start the run once, on one of them:\n%s",
 			why, t.onEach(v.text), t.onHosts(least, most))
 	case rank > 0:
-		return fmt.Errorf("%s: with one host there is only 0; leave it out", t.values["node-rank"].from)
+		return fmt.Errorf("%s: with one host there is only 0; omit it", t.values["node-rank"].from)
 	case most > 1:
-		t.note("%s: the run has this host alone; what is started on others is a run of its own", v.from)
+		t.note("%s: this host runs alone; on other hosts, start separate runs", v.from)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (t *translation) meetingHost() string {
 
 // onEach returns the command for agents that meet.
 func (t *translation) onEach(nodes string) string {
-	return fmt.Sprintf("clusterrun torchrun --nnodes %s --rdzv-backend c10d --rdzv-endpoint HOST1:%d ...    # and the rest as it is; HOST1 is one of them", nodes, dynamicPort)
+	return fmt.Sprintf("clusterrun torchrun --nnodes %s --rdzv-backend c10d --rdzv-endpoint HOST1:%d ...    # and your other arguments; HOST1 is one of the hosts", nodes, dynamicPort)
 }
 
 // onHosts returns the commands for the same run on several hosts.
@@ -103,7 +103,7 @@ func (t *translation) onHosts(least, most int) string {
 		if most > len(hosts) {
 			hosts = append(hosts, "...")
 		}
-		commands = append(commands, fmt.Sprintf("clusterrun run -H %s --nproc-per-node %s %s    # by ssh", strings.Join(hosts, ","), each, rest))
+		commands = append(commands, fmt.Sprintf("clusterrun run -H %s --nproc-per-node %s %s    # over ssh", strings.Join(hosts, ","), each, rest))
 	} else {
 		count = fmt.Sprintf("%d:%d", least, most)
 	}

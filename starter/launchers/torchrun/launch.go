@@ -46,7 +46,7 @@ func Translate(args []string, m Machine) (*Launch, error) {
 		return &Launch{Help: true}, nil
 	}
 	if v, ok := g.values["print-completion"]; ok {
-		return nil, fmt.Errorf("%s: `clusterrun completion %s` prints what a shell needs to complete all commands", v.from, v.text)
+		return nil, fmt.Errorf("%s: `clusterrun completion %s` prints a shell script that completes all commands", v.from, v.text)
 	}
 	t := &translation{given: g, machine: m, launch: &Launch{}}
 	for _, step := range []func() error{t.command, t.check, t.hosts, t.tasks, t.logs, t.endings, t.devices, t.addresses, t.environment} {
@@ -106,7 +106,7 @@ func (t *translation) number(name string, otherwise int) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(v.text))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s: give a whole number, 0 or more", v.from)
+		return 0, fmt.Errorf("%s: use a whole number, 0 or more", v.from)
 	}
 	return n, nil
 }
@@ -129,7 +129,7 @@ func (t *translation) command() error {
 		return errors.New("the script is missing; write torchrun [FLAG...] SCRIPT [ARGUMENT...]")
 	case t.has("no-python") && !t.has("run-path"):
 		if t.has("module") {
-			return fmt.Errorf("%s and %s contradict each other: a module needs python; leave one of them out", t.values["no-python"].from, t.values["module"].from)
+			return fmt.Errorf("%s and %s contradict each other: a module needs python; omit one of them", t.values["no-python"].from, t.values["module"].from)
 		}
 		t.launch.Command = script
 		return nil
@@ -159,7 +159,7 @@ func (t *translation) python() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("no python3 or python in PATH; set PYTHON_EXEC to one, or give --no-python for a program that needs none")
+	return "", errors.New("there is no python3 or python in PATH; set PYTHON_EXEC to one, or use --no-python for a program that does not need it")
 }
 
 // choices maps flags to their allowed values.
@@ -177,14 +177,14 @@ func (t *translation) check() error {
 		if words := choices[f.name]; ok && words != nil && !slices.Contains(words, v.text) {
 			plugin := ""
 			if f.name == "rdzv-backend" || f.name == "logs-specs" {
-				plugin = "; plug-ins of torchrun are not loaded here"
+				plugin = "; torchrun plug-ins are not loaded"
 			}
-			return fmt.Errorf("%s: give %s, or leave it out%s", v.from, strings.Join(words, ", "), plugin)
+			return fmt.Errorf("%s: use %s, or omit it%s", v.from, strings.Join(words, ", "), plugin)
 		}
 	}
 	if v, ok := t.values["monitor-interval"]; ok {
 		if _, err := strconv.ParseFloat(v.text, 64); err != nil {
-			return fmt.Errorf("%s: give a number of seconds", v.from)
+			return fmt.Errorf("%s: use a number of seconds", v.from)
 		}
 	}
 	if v, ok := t.values["rdzv-conf"]; ok && v.text != "" {
@@ -208,7 +208,7 @@ func (t *translation) tasks() error {
 	case err != nil:
 		return err
 	case n < 1:
-		return fmt.Errorf("%s: give 1 or more", v.from)
+		return fmt.Errorf("%s: must be at least 1", v.from)
 	}
 	t.processes = n
 	if m := t.launch.Meeting; m != nil {
@@ -271,7 +271,7 @@ func (t *translation) devices() error {
 	if v, ok := t.values["numa-binding"]; ok {
 		t.add("--cpus", "auto")
 		if v.text != "exclusive" {
-			t.note("%s: each process is bound to CPUs of its own, as with --numa-binding exclusive", v.from)
+			t.note("%s: each process is bound to its own CPUs, as with --numa-binding exclusive", v.from)
 		}
 	}
 	if t.has("virtual-local-rank") {
@@ -289,9 +289,9 @@ func (t *translation) unneeded() {
 		reason := f.unneeded
 		switch {
 		case slices.Contains(t.useless, f.name) && strings.HasPrefix(f.name, "rdzv-"):
-			reason = "the run itself knows who takes part"
+			reason = "the run itself knows its participants"
 		case slices.Contains(t.useless, f.name):
-			reason = "the backend, or another flag, says where the processes meet"
+			reason = "the backend, or another flag, determines where the processes meet"
 		}
 		if !t.has(f.name) || reason == "" {
 			continue

@@ -92,12 +92,12 @@ func (t *translation) meet(least, most, rank int) (err error) {
 	}
 	if port != "" {
 		if !isPort(port) {
-			return fmt.Errorf("%s: give a port from 1 to 65535, at which the agents meet", from.from)
+			return fmt.Errorf("%s: use a port from 1 to 65535, at which the agents meet", from.from)
 		}
 		m.Port, _ = strconv.Atoi(port)
 	}
 	if m.Rank >= most {
-		return fmt.Errorf("%s: with %d hosts there are 0 to %d", t.values["node-rank"].from, most, most-1)
+		return fmt.Errorf("%s: with %d hosts, use 0 to %d", t.values["node-rank"].from, most, most-1)
 	}
 	if err := t.conf(m); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (t *translation) conf(m *Meeting) error {
 			if is, err = strconv.ParseBool(strings.ToLower(text)); err == nil {
 				m.Head = &is
 			} else {
-				err = errors.New("give true or false")
+				err = errors.New("use true or false")
 			}
 		}
 		if err != nil {
@@ -169,7 +169,7 @@ func unquoted(text string) string {
 func seconds(text string) (time.Duration, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > 365*24*3600 {
-		return 0, errors.New("give a whole number of seconds")
+		return 0, errors.New("use a whole number of seconds")
 	}
 	return time.Duration(n) * time.Second, nil
 }

@@ -47,7 +47,7 @@ func parse(args []string, lookup func(string) string) (*given, error) {
 		if f.value == "" {
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				return nil, fmt.Errorf("%s: give 1 for --%s, or 0", from, f.name)
+				return nil, fmt.Errorf("%s: use 1 for --%s, or 0", from, f.name)
 			}
 			if n == 0 {
 				continue
@@ -88,7 +88,7 @@ func (g *given) flag(args []string) (n int, err error) {
 		g.help = true
 		return 1, nil
 	case f.value == "" && has:
-		return 0, fmt.Errorf("--%s takes no value; write --%s alone", f.name, f.name)
+		return 0, fmt.Errorf("--%s does not take a value; write --%s alone", f.name, f.name)
 	}
 	return g.set(f, "--"+f.name, text, has, args)
 }
@@ -109,7 +109,7 @@ func (g *given) letters(args []string) (n int, err error) {
 			g.help = true
 			return 1, nil
 		case f.name == "":
-			return 0, &UnknownFlagError{letter, fmt.Sprintf("torchrun has no flag -%s; flags of the script stand after its name", letter)}
+			return 0, &UnknownFlagError{letter, fmt.Sprintf("torchrun has no flag -%s; flags of the script follow its name", letter)}
 		case f.value != "":
 			return g.set(f, "-"+letter, strings.TrimPrefix(rest, "="), rest != "", args)
 		}
@@ -156,7 +156,7 @@ func named(name string) (flag, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		hint := "flags of the script stand after its name"
+		hint := "flags of the script follow its name"
 		if near := spec.Nearest(name, names); near != "" {
 			hint = "did you mean " + near + "?"
 		}
@@ -166,5 +166,5 @@ func named(name string) (flag, error) {
 	for _, f := range found {
 		list = append(list, "--"+f.name)
 	}
-	return flag{}, fmt.Errorf("--%s could be %s; write it out", written, strings.Join(list, " or "))
+	return flag{}, fmt.Errorf("--%s is ambiguous: it could be %s; write it in full", written, strings.Join(list, " or "))
 }

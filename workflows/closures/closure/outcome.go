@@ -53,7 +53,7 @@ func (o Outcome) Failure() *Error {
 	case o.Kind == OutcomeCancelled:
 		return &Error{Kind: ErrCancelled, Message: TextCancelled, Closure: o.ID}
 	}
-	return &Error{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
+	return &Error{Message: "the closure's outcome is " + string(o.Kind), Closure: o.ID}
 }
 
 // Error is a closure's error.

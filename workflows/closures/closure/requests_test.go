@@ -50,7 +50,7 @@ func TestQueueInput(t *testing.T) {
 		})
 	}
 	in, err := NewQueueInput(&spec.RunSpec{Closures: spec.Closures{QueueSize: new(2)}}, run, func(string) string { return "three" })
-	require.EqualError(t, err, `TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES="three" is not a whole number; write for example 3`)
+	require.EqualError(t, err, `TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES="three" is not a whole number; write, for example, 3`)
 	assert.Equal(t, QueueInput{Run: run, QueueSize: 2}, in)
 }
 

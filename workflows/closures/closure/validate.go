@@ -22,7 +22,7 @@ func (r SyncRequest) Validate() error {
 	case r.Client == "":
 		c.Add("client", "missing", "give the client a random name")
 	case len(r.Client) > MaxFunctionName || !printableName(r.Client):
-		c.Add("client", spec.Quote(r.Client)+" is not a valid name", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
+		c.Add("client", spec.Quote(r.Client)+" is not a valid name", fmt.Sprintf("use up to %d bytes of printable characters", MaxFunctionName))
 	}
 	switch n := len(r.Closures); {
 	case n > 0 && r.First == 0:
@@ -48,12 +48,12 @@ func (r SyncRequest) Validate() error {
 		c.checkClosure(&r.Closures[i], path)
 		for _, id := range r.Closures[i].Resources[:min(len(r.Closures[i].Resources), MaxResources)] {
 			if id != 0 && !known[id] {
-				c.Add(path("resources"), fmt.Sprintf("has %d, which is not among the resources of the request", id), "give its definition there")
+				c.Add(path("resources"), fmt.Sprintf("has %d, which is not among the request's resources", id), "define it there")
 			}
 		}
 	}
 	if total > MaxBatchBytes {
-		c.Add("closures", fmt.Sprintf("arguments and names have %d bytes in all; a request may have at most %d", total, MaxBatchBytes), "send several requests")
+		c.Add("closures", fmt.Sprintf("arguments and names have %d bytes in total; a request may have at most %d", total, MaxBatchBytes), "send several requests")
 	}
 	return c.Err()
 }
@@ -69,7 +69,7 @@ func (c *Closure) Validate() error {
 
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID == 0 || r.ID > MaxResourceID {
-		c.Add(path("id"), fmt.Sprintf("is %d", r.ID), fmt.Sprintf("give a random number from 1 to %d", uint64(MaxResourceID)))
+		c.Add(path("id"), fmt.Sprintf("is %d", r.ID), fmt.Sprintf("use a random number from 1 to %d", uint64(MaxResourceID)))
 	}
 	c.checkFunction(func() string { return path("function") }, r.Function)
 	c.checkArguments(path, r.Args, r.Kwargs)
@@ -79,11 +79,11 @@ func (c *checker) checkResource(r *Resource, path func(field string) string) {
 // problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	if closure.ID != 0 {
-		c.Add(path("id"), "is set", "leave it out; the queue sets it")
+		c.Add(path("id"), "is set", "omit it; the queue sets it")
 	}
 	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxResources {
-		c.Add(path("resources"), fmt.Sprintf("has %d; a closure may use at most %d resources", n, MaxResources), "put several into one resource")
+		c.Add(path("resources"), fmt.Sprintf("has %d; a closure may use at most %d resources", n, MaxResources), "combine several into one resource")
 		return
 	}
 	c.checkArguments(path, closure.Args, closure.Kwargs)
@@ -97,15 +97,15 @@ func (c *checker) checkFunction(path func() string, name string) {
 	case name == "":
 		c.Add(path(), "missing", "name a function that the tasks have registered")
 	case len(name) > MaxFunctionName:
-		c.Add(path(), fmt.Sprintf("%s has %d bytes; a function's name may have at most %d", spec.Quote(name), len(name), MaxFunctionName), "register it under a shorter one")
+		c.Add(path(), fmt.Sprintf("%s has %d bytes; a function's name may have at most %d", spec.Quote(name), len(name), MaxFunctionName), "register it under a shorter name")
 	case !printableName(name):
-		c.Add(path(), spec.Quote(name)+" is not the name of a function", "give visible text")
+		c.Add(path(), spec.Quote(name)+" is not a valid function name", "use printable characters")
 	}
 }
 
 func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage) {
 	if size := len(args) + len(kwargs); size > MaxBytes {
-		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; at most %d are allowed", size, MaxBytes), "pass large data in files")
+		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; at most %d are allowed", size, MaxBytes), "put large data into files")
 		return
 	}
 	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]")
@@ -119,9 +119,9 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 	text := bytes.TrimLeft(value, " \t\r\n")
 	switch {
 	case !json.Valid(value) || !utf8.Valid(value):
-		c.Add(path(field), "is not JSON: "+spec.Quote(string(value)), "give "+what+" such as "+example)
+		c.Add(path(field), "is not JSON: "+spec.Quote(string(value)), "use "+what+" such as "+example)
 	case text[0] != first:
-		c.Add(path(field), fmt.Sprintf("must be %s, not %s", what, spec.Quote(string(value))), "give one such as "+example)
+		c.Add(path(field), fmt.Sprintf("must be %s, not %s", what, spec.Quote(string(value))), "use one such as "+example)
 	}
 }
 

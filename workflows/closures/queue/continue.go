@@ -61,7 +61,7 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	if !tooLarge {
 		return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, packed)
 	}
-	q.log(ctx).Warn("the call queue is too large to continue as new now", "bytes", len(packed), "limit", maxCarried)
+	q.log(ctx).Warn("the call queue is too large to continue as new at present", "bytes", len(packed), "limit", maxCarried)
 	q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	q.machine.Resume()
 	return nil

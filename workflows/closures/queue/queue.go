@@ -18,7 +18,7 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*clos
 	} else {
 		state, err := unpack(packed)
 		if err != nil {
-			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
+			return nil, temporal.NewNonRetryableApplicationError("cannot read the queue: "+err.Error(), "DamagedQueue", err)
 		}
 		q.machine = rules.Restore(rules.ConfigOf(in), state)
 	}

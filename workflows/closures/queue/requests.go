@@ -15,7 +15,7 @@ import (
 func (q *queue) register(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue,
 		func() (closure.QueueStatus, error) { return q.machine.Status(), nil },
-		workflow.QueryHandlerOptions{Description: "The status of the queue, and which tasks serve."}); err != nil {
+		workflow.QueryHandlerOptions{Description: "The queue's state, and which tasks serve."}); err != nil {
 		return err
 	}
 	handle := func(ctx workflow.Context, r closure.SyncRequest) (closure.SyncAnswer, error) {

@@ -195,5 +195,5 @@ func TestAQueueContinuesAsNew(t *testing.T) {
 
 	q = newQueueTest(t)
 	q.ExecuteWorkflow(queue.Workflow, in, packed[:10])
-	assert.ErrorContains(t, q.GetWorkflowError(), "the queue cannot be read")
+	assert.ErrorContains(t, q.GetWorkflowError(), "cannot read the queue")
 }

@@ -61,7 +61,7 @@ func (q *Queue) forgetClients() {
 // drop drops the outcomes that a client has received.
 func (q *Queue) drop(c *Client, r closure.SyncRequest) error {
 	if r.After < c.Taken || r.After > c.Taken+uint64(len(c.Outcomes)) || r.First > c.Scheduled+1 {
-		return fmt.Errorf("the values of %s are no longer known: it has not taken any for a minute while too many were kept", c.Name)
+		return fmt.Errorf("the values of %s were discarded: it did not fetch any for a minute, and too many were kept", c.Name)
 	}
 	for _, o := range c.Outcomes[:r.After-c.Taken] {
 		q.kept -= sizeOf(o)
@@ -92,7 +92,7 @@ func (q *Queue) keep(client string, o closure.Outcome) {
 	}
 }
 
-// overhead is the approximate size of an outcome as JSON without its value and its error.
+// overhead is the approximate size of a JSON-encoded outcome, excluding its value and error.
 const overhead = 96
 
 // sizeOf returns the size of an outcome as JSON, in bytes.

@@ -72,7 +72,7 @@ func (q *Queue) BatchFailed(number int) {
 		if b.Calling {
 			q.Counts.Lost++
 			if it.Task != "" {
-				q.giveUp(it, it.Task+" is lost with its host", it.Task)
+				q.giveUp(it, it.Task+" was lost with its host", it.Task)
 				continue
 			}
 		}
@@ -134,7 +134,7 @@ func (q *Queue) lost(it *Item, o closure.Outcome) {
 		q.putBack(it)
 		return
 	}
-	q.giveUp(it, fmt.Sprintf("closure %d (%s) is no longer retried: %s ended while executing it, the last one on %s",
+	q.giveUp(it, fmt.Sprintf("closure %d (%s) is not retried again: %s exited while executing it, the last one on %s",
 		it.ID, it.Function, plural.Of(it.Losses, "process", "processes"), o.Task), o.Task)
 }
 

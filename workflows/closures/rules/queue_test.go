@@ -114,7 +114,7 @@ func TestClosuresOfAPool(t *testing.T) {
 	require.Equal(t, [][]uint64{{1}}, s.ids())
 	assert.Equal(t, "queue of a", s.running[0].Queue)
 	s.ends(outcomes(lost(1)))
-	assert.Equal(t, []string{"1 QuarantinedError: closure 1 (f) is no longer retried: 1 process ended while executing it, the last one on worker-0"}, s.take("p"))
+	assert.Equal(t, []string{"1 QuarantinedError: closure 1 (f) is not retried again: 1 process exited while executing it, the last one on worker-0"}, s.take("p"))
 	s.serve("b", "worker-1")
 	require.Equal(t, [][]uint64{{2}}, s.ids(), "it has waited for its task")
 	s.schedule("g", 1)

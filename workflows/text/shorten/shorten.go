@@ -50,7 +50,7 @@ func Middle(text string, most int, gap string) string {
 
 // Traceback is [Middle] for many lines. A traceback's first and last frames are the useful ones.
 func Traceback(text string, most int) string {
-	return Middle(text, most, fmt.Sprintf("\n… %d bytes are left out …\n", len(text)-most))
+	return Middle(text, most, fmt.Sprintf("\n… %d bytes omitted …\n", len(text)-most))
 }
 
 // List joins a list's first names and counts the rest: "a, b and 3 more".

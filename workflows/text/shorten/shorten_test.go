@@ -39,7 +39,7 @@ func TestTraceback(t *testing.T) {
 	text := Traceback("first frame\n"+strings.Repeat("ü", 1000)+"\nlast frame", 200)
 	assert.LessOrEqual(t, len(text), 200)
 	assert.True(t, utf8.ValidString(text))
-	assert.Regexp(t, `^first frame\nü+\n… \d+ bytes are left out …\nü+\nlast frame$`, text)
+	assert.Regexp(t, `^first frame\nü+\n… \d+ bytes omitted …\nü+\nlast frame$`, text)
 }
 
 func TestList(t *testing.T) {

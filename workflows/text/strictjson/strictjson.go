@@ -48,7 +48,7 @@ func decode(d *json.Decoder, v any) error {
 	err := d.Decode(v)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			return &Error{"", "something follows the JSON object"}
+			return &Error{"", "unexpected data after the JSON object"}
 		}
 		return nil
 	}

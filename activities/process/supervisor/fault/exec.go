@@ -30,10 +30,10 @@ func Exec(path string, args, env []string, err error) error {
 			e.Text = fmt.Sprintf("cannot execute %s: its interpreter %s does not exist", path, interpreter)
 			e.Code = exitcode.NotFound
 		} else {
-			e.Text = fmt.Sprintf("cannot execute %s: the loader it was linked for does not exist here", path)
+			e.Text = fmt.Sprintf("cannot execute %s: the loader it was linked for does not exist on this host", path)
 		}
 	case errors.Is(err, unix.ENOEXEC):
-		e.Text += " (neither a program of this machine's kind nor a script that begins with #!)"
+		e.Text += " (neither a program for this machine's architecture nor a script that starts with #!)"
 	case errors.Is(err, unix.E2BIG):
 		size := 0
 		for _, s := range slices.Concat(args, env) {

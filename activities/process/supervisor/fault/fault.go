@@ -79,9 +79,9 @@ func Reason(err error) string {
 func LimitOf(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):
-		return fmt.Sprintf(" (a process may have %d open files here; raise that limit: ulimit -n)", MaxFiles())
+		return fmt.Sprintf(" (a process may have %d open files on this host; raise the limit: ulimit -n)", MaxFiles())
 	case errors.Is(err, unix.ENFILE):
-		return " (the machine has reached its limit of open files; raise that limit: sysctl fs.file-max)"
+		return " (the machine has reached its limit of open files; raise the limit: sysctl fs.file-max)"
 	}
 	return ""
 }
@@ -92,7 +92,7 @@ func processLimit() string {
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
 		return " (a limit of processes or memory is reached)"
 	}
-	return fmt.Sprintf(" (this user may have %d processes and threads here; raise that limit: ulimit -u)", limit.Cur)
+	return fmt.Sprintf(" (this user may have %d processes and threads on this host; raise the limit: ulimit -u)", limit.Cur)
 }
 
 // MaxFiles returns the hard limit of open files.

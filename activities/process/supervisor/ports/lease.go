@@ -21,7 +21,7 @@ type Ports struct {
 	mu sync.Mutex
 	// leased holds the journalled replies.
 	leased map[leaseKey]Lease
-	held   map[int]int // by port, the descriptor of its socket
+	held   map[int]int // socket descriptors by port
 	lapse  *time.Timer
 }
 
@@ -153,7 +153,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 	got.Fixed = r.Ports
 	for i, port := range r.Ports {
 		if slices.Contains(r.Ports[:i], port) || p.sharedWith(leaseKey{r.Generation, r.Group}, port) {
-			return got, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken by another task of the run", port))
+			return got, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken by another of the run's tasks", port))
 		}
 		if err := p.hold(port, isReusable); err != nil {
 			return got, err
@@ -242,7 +242,7 @@ func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
-		log.Info("Reserved ports are released, because nothing was started for them.", "run", run.WorkflowID)
+		log.Info("Released reserved ports because nothing was started for them.", "run", run.WorkflowID)
 	}
 	p.letGo(nil)
 }
@@ -260,7 +260,7 @@ func (p *Ports) Keep(generation int, log *slog.Logger) {
 		for _, port := range l.All() {
 			// The port is not probed: a task of the run may already listen.
 			if err := p.hold(port, nil); err != nil {
-				log.Warn("A port of a run is no longer reserved for it.", "error", err)
+				log.Warn("A run's port is no longer reserved for it.", "error", err)
 			}
 		}
 	}

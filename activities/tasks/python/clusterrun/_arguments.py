@@ -16,11 +16,11 @@ def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]
     if args is None:
         args = ()
     elif not isinstance(args, (tuple, list)):
-        raise TypeError("args is %r; want a tuple of arguments, such as (%r,)" % (args, args))
+        raise TypeError("args is %r; use a tuple of arguments, such as (%r,)" % (args, args))
     if kwargs is None:
         kwargs = {}
     elif not isinstance(kwargs, Mapping) or not all(isinstance(k, str) for k in kwargs):
-        raise TypeError("kwargs is %r; want a dict of arguments by name" % (kwargs,))
+        raise TypeError("kwargs is %r; use a dict of arguments by name" % (kwargs,))
     resources: Dict[int, bytes] = {}
 
     def special(value: Any) -> Any:
@@ -43,7 +43,7 @@ def arguments(name: str, args: Any, kwargs: Any) -> Tuple[str, Dict[int, bytes]]
         raise type(e)("the arguments of %s: %s" % (name, e)) from None
     if len(raw) > _MAX_ARGUMENTS:
         raise ValueError(
-            "the arguments of %s have %d bytes of JSON; the limit is %d: pass large data in files" % (name, len(raw), _MAX_ARGUMENTS)
+            "the arguments of %s have %d bytes of JSON; the limit is %d: put large data into files" % (name, len(raw), _MAX_ARGUMENTS)
         )
     if len(resources) > _MAX_RESOURCES or sum(map(len, resources.values())) > _MAX_ARGUMENTS:
         raise ValueError("the arguments of %s have too many resources: put several into one" % name)

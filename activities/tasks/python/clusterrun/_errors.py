@@ -75,7 +75,7 @@ class OwnError(Exception):
 
 
 def refusal(status: int, problem: Dict[str, Any]) -> Exception:
-    message = problem.get("message") or "the host answers with status %d" % status
+    message = problem.get("message") or "the host answered with status %d" % status
     code = problem.get("code", "")
     standing = problem.get("barrier") or {}
     arrived, missing = standing.get("arrived", ()), standing.get("missing", ())

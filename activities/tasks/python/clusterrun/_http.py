@@ -25,7 +25,7 @@ class NotUnderstoodError(TaskError):
     """The answer is not from the API: the host does not understand the request."""
 
     def __init__(self, status: int) -> None:
-        super().__init__("the host does not understand the request (status %d)" % status)
+        super().__init__("the host could not parse the request (status %d)" % status)
 
 
 def head(method: str, path: str) -> bytes:

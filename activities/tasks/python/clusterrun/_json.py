@@ -97,7 +97,7 @@ def mark_tuples(value: Any, depth: int = 0) -> Any:
     if type(value) in ATOMS:
         return value
     if depth >= MAX_DEPTH:
-        raise ValueError("it is nested too deep")
+        raise ValueError("it is nested too deeply")
     if isinstance(value, tuple):
         return {TUPLE: [mark_tuples(v, depth + 2) for v in value]}
     if isinstance(value, list):
@@ -202,7 +202,7 @@ class _Plain:
         import logging
 
         more = " and %d more" % (self.count - _MAX_NAMED) if self.count > _MAX_NAMED else ""
-        message = "clusterrun: %s: %s%s; JSON has no word for that, so its text is kept" % (what, ", ".join(self.replaced), more)
+        message = "clusterrun: %s: %s%s; JSON cannot represent it, so it is stored as text" % (what, ", ".join(self.replaced), more)
         logging.getLogger("clusterrun").warning("%s", message.encode("utf-8", "replace").decode())
 
 

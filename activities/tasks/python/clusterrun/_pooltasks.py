@@ -12,7 +12,7 @@ def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
     if isinstance(cluster, int) and not isinstance(cluster, bool):
         cluster = {"worker": cluster}
     if not isinstance(cluster, Mapping) or not cluster:
-        raise TypeError("cluster is %r; want a number of workers, or a dict such as {'worker': 2}" % (cluster,))
+        raise TypeError("cluster is %r; use a number of workers, or a dict such as {'worker': 2}" % (cluster,))
     groups: List[Dict[str, Any]] = []
     for kind, members in cluster.items():
         if isinstance(members, int) and not isinstance(members, bool):
@@ -20,11 +20,11 @@ def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
         elif isinstance(members, (list, tuple)):
             groups.append({"type": kind, "addresses": [str(a) for a in members]})
         else:
-            raise TypeError("cluster[%r] is %r; want a number, or a list of addresses" % (kind, members))
+            raise TypeError("cluster[%r] is %r; use a number, or a list of addresses" % (kind, members))
     if sum(size_of(g) for g in groups) == 0:
         raise ValueError("cluster has no tasks")
     if sum(size_of(g) for g in groups if g["type"] == "chief") > 1:
-        raise ValueError("cluster has %d chiefs; there can be one" % sum(size_of(g) for g in groups if g["type"] == "chief"))
+        raise ValueError("cluster has %d chiefs; at most one is allowed" % sum(size_of(g) for g in groups if g["type"] == "chief"))
     return groups
 
 

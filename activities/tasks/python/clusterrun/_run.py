@@ -29,7 +29,7 @@ def run(
     the exception is raised.
     """
     if isinstance(args, (str, bytes)):
-        raise TypeError('args is %r; give the arguments of `clusterrun run` as a list, such as ["-n", "4", "--", "./program"]' % args)
+        raise TypeError('args is %r; pass the arguments of `clusterrun run` as a list, such as ["-n", "4", "--", "./program"]' % args)
     command = [find_binary(), "run"]
     if isinstance(args, Mapping):
         if input is not None:

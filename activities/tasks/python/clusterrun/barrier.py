@@ -25,7 +25,7 @@ class Barrier:
         get_host()
         raw = name.encode()
         if not 0 < len(raw) <= MAX_NAME:
-            raise ValueError("the name of a barrier has 1 to %d bytes, not %d" % (MAX_NAME, len(raw)))
+            raise ValueError("a barrier's name must have 1 to %d bytes, not %d" % (MAX_NAME, len(raw)))
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
         self.name = name

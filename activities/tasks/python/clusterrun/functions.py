@@ -25,7 +25,7 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
         raise TypeError("%s is a coroutine function: register one that calls asyncio.run" % known)
     old = functions.get(known)
     if old is not None and _origin(old) != _origin(fn):
-        raise ValueError("a function %r is registered already" % known)
+        raise ValueError("function %r is already registered" % known)
     functions[known] = fn
     return fn
 
@@ -62,4 +62,4 @@ def name_to_schedule(fn: Any) -> str:
 
 
 def unknown_function(name: str) -> OwnError:
-    return OwnError("UnknownFunctionError", "no function %r is registered here; registered are %s" % (name, ", ".join(sorted(functions))))
+    return OwnError("UnknownFunctionError", "function %r is not registered here; registered are %s" % (name, ", ".join(sorted(functions))))

@@ -99,7 +99,7 @@ class Pool:
                 process = self._let_go()
                 self._shutdown(process, died=True)
                 if not why and process.returncode:
-                    why = "clusterrun has ended with exit code %d, and says why on stderr" % process.returncode
+                    why = "clusterrun exited with exit code %d; see stderr for the reason" % process.returncode
                 if not why:
                     raise RuntimeError(_UNEXPECTED_EOF + ". Please report a bug")
                 raise RuntimeError("%s: %s" % (_UNEXPECTED_EOF, why)) from RuntimeError(why)
@@ -244,7 +244,7 @@ class Pool:
         try:
             code = process.wait(_JOIN)
             if code != 0 and not died:
-                raise RuntimeError("the run of the pool has ended with exit code %d" % code)
+                raise RuntimeError("the pool's run ended with exit code %d" % code)
         except subprocess.TimeoutExpired as e:
             process.kill()  # the processes exit with the run
             process.wait()

@@ -52,7 +52,7 @@ def serve() -> None:
     if not os.environ.get("CLUSTERRUN_SOCKET"):
         raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
     if not functions:
-        raise ValueError("no function is registered: decorate those to be called with @clusterrun.function")
+        raise ValueError("no function is registered: decorate the functions to be called with @clusterrun.function")
     if not _stagger(start_delay(os.environ)):
         Server(os.environ["CLUSTERRUN_SOCKET"]).serve()
 
@@ -86,7 +86,7 @@ def start_delay(environ: Mapping[str, str]) -> float:
         except ValueError:
             value = -1.0
         if not 0 <= value < float("inf"):
-            raise ValueError("%s is %r; want a number of seconds, such as 5" % (name, text))
+            raise ValueError("%s is %r; use a number of seconds, such as 5" % (name, text))
         values.append(value)
     delay = values[0] * int(environ.get("CLUSTERRUN_TASK_INDEX") or 0)
     return min(delay, values[1]) if values[1] else delay
@@ -229,7 +229,7 @@ class Server:
             # The parent also has the closure, and only its thread communicates with the host.
             # The child's work is done.
             raise SystemExit(
-                "clusterrun: the function %s has forked, and the child has returned from it; end it with os._exit" % call.function
+                "clusterrun: the function %s forked, and the child process returned from it; exit the child with os._exit" % call.function
             )
 
     def value(self, call: Call) -> Any:

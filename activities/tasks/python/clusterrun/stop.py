@@ -201,7 +201,7 @@ class Watch:
         e = self.error
         if isinstance(e, TaskError):
             raise TaskError(str(e), e.code, e.field)
-        raise TaskError("the host cannot be asked whether to stop: %s" % e)
+        raise TaskError("cannot ask the host whether to stop: %s" % e)
 
 
 _Hear = Callable[[Any, Dict[str, Any]], None]

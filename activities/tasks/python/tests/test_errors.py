@@ -38,8 +38,8 @@ class Arguments(unittest.TestCase):
             (lambda: seconds("timeout", "1"), "timeout is '1'; want a number of seconds"),
             (lambda: seconds("timeout", [1]), "timeout is [1]; want a number of seconds"),
             (lambda: bounded("1"), "timeout is '1'; want a number of seconds"),
-            (lambda: clusterrun.Pool(1).run(abs, 5), "args is 5; want a tuple of arguments, such as (5,)"),
-            (lambda: clusterrun.Pool(1).run(abs, (), 5), "kwargs is 5; want a dict of arguments by name"),
+            (lambda: clusterrun.Pool(1).run(abs, 5), "args is 5; use a tuple of arguments, such as (5,)"),
+            (lambda: clusterrun.Pool(1).run(abs, (), 5), "kwargs is 5; use a dict of arguments by name"),
         ):
             with mock.patch("clusterrun.pool.pool_function", return_value="abs_of"), self.assertRaises(TypeError) as raised:
                 call()

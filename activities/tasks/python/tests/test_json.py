@@ -98,7 +98,7 @@ class JSONTest(unittest.TestCase):
         self.assertEqual(self.kept(collections.UserDict(a=collections.UserDict(b=1))), {"a": {"b": 1}})
         value, warning = self.replaced([Best(0.5, datetime.date(2024, 2, 29))])
         self.assertEqual(value, [{"loss": 0.5, "at": "2024-02-29"}])
-        self.assertIn("the result: [0].at is a date; JSON has no word for that, so its text is kept", warning)
+        self.assertIn("the result: [0].at is a date; JSON cannot represent it, so it is stored as text", warning)
 
     def test_what_is_kept_as_text(self):
         for value, text, said in (

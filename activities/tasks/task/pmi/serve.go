@@ -46,7 +46,7 @@ func Serve(ctx context.Context, c io.ReadWriter, s *Session, barrier BarrierFunc
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a request of PMI-1 has more than %d bytes", maxLine)
+		return fmt.Errorf("a PMI-1 request has more than %d bytes", maxLine)
 	}
 	return nil
 }

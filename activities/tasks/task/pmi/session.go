@@ -121,7 +121,7 @@ func (s *Session) Line(line string) Reply {
 		verb := strings.TrimSuffix(words["cmd"], "_name")
 		return answer("cmd=%s_result rc=-1 info=not_supported msg=not_supported", verb)
 	}
-	return Reply{Step: Unknown, Text: fmt.Sprintf("%.100q is not a request of PMI-1", line)}
+	return Reply{Step: Unknown, Text: fmt.Sprintf("%.100q is not a PMI-1 request", line)}
 }
 
 func answer(format string, args ...any) Reply {

@@ -162,8 +162,8 @@ func TestServeEnds(t *testing.T) {
 	for line, want := range map[string]string{
 		"cmd=abort exitcode=3":       "MPI_Abort was called with 3",
 		"cmd=barrier_in":             "broken",
-		"GET / HTTP/1.1":             `"GET / HTTP/1.1" is not a request of PMI-1`,
-		strings.Repeat("x", maxLine): "a request of PMI-1 has more than 65536 bytes",
+		"GET / HTTP/1.1":             `"GET / HTTP/1.1" is not a PMI-1 request`,
+		strings.Repeat("x", maxLine): "a PMI-1 request has more than 65536 bytes",
 	} {
 		c, ended := serve(t, func(context.Context, string) ([]string, error) { return nil, broken })
 		go func() { _, _ = io.WriteString(c, line+"\n") }()

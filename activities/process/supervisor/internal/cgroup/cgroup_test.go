@@ -68,13 +68,13 @@ func TestControllersAreHandedDown(t *testing.T) {
 		want  controllers
 	}{
 		"none": {map[string]string{"cgroup.controllers": "hugetlb\n"}, controllers{
-			why: "no cgroup v2 controllers cpu, memory, pids; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes",
+			why: "there are no cgroup v2 controllers cpu, memory, pids; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes",
 		}},
 		"some": {map[string]string{"cgroup.controllers": "memory pids", "cgroup.subtree_control": "", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
-			there: []string{"memory", "pids"}, why: "the cgroup of the host worker has the controllers memory and pids only",
+			there: []string{"memory", "pids"}, why: "the host worker's cgroup has only the controllers memory and pids",
 		}},
 		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
-			why: "its cgroup delegates no controllers (no such file or directory); start the host worker as a service with Delegate=yes",
+			why: "its cgroup does not delegate controllers (no such file or directory); start the host worker as a service with Delegate=yes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestProspect(t *testing.T) {
 		"the root":            {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": ""}, controllers{there: all}},
 		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, controllers{why: sharedCgroup}},
 		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, controllers{why: noControllers()}},
-		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, controllers{there: []string{"memory", "pids"}, why: "the cgroup of the host worker has the controllers memory and pids only"}},
+		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, controllers{there: []string{"memory", "pids"}, why: "the host worker's cgroup has only the controllers memory and pids"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := tree(t, c.files)

@@ -53,7 +53,7 @@ func Delegate(instance string, self int) (there []string, why string) {
 		err = write(instance, "cgroup.subtree_control", handDown)
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("its cgroup delegates no controllers (%v); start the host worker as a service with Delegate=yes", fault.Reason(err))
+		return nil, fmt.Sprintf("its cgroup does not delegate controllers (%v); start the host worker as a service with Delegate=yes", fault.Reason(err))
 	}
 	return onlyThese(there)
 }
@@ -82,12 +82,12 @@ func prospect(own string) (there []string, why string) {
 
 // Reasons why controllers are missing.
 const (
-	noCgroupV2   = "the host worker may not create cgroups (version 2); start it as a service with Delegate=yes"
+	noCgroupV2   = "the host worker may not create version 2 cgroups; start it as a service with Delegate=yes"
 	sharedCgroup = "other processes share the host worker's cgroup; start it as its own service with Delegate=yes"
 )
 
 func noControllers() string {
-	return "no cgroup v2 controllers " + strings.Join(limiting, ", ") + "; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes"
+	return "there are no cgroup v2 controllers " + strings.Join(limiting, ", ") + "; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes"
 }
 
 // limitingIn returns which of [limiting] a cgroup offers.
@@ -103,7 +103,7 @@ func limitingIn(dir string) (there []string) {
 func onlyThese(there []string) (_ []string, why string) {
 	for _, name := range limiting {
 		if !slices.Contains(there, name) {
-			why = "the cgroup of the host worker has the controllers " + strings.Join(there, " and ") + " only"
+			why = "the host worker's cgroup has only the controllers " + strings.Join(there, " and ")
 		}
 	}
 	return there, why

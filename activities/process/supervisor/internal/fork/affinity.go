@@ -25,12 +25,12 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	want := unix.NewCPUSet(MostCPUs)
 	for _, n := range cpus {
 		if n < 0 || n >= MostCPUs {
-			return 0, notBound(cpus, fmt.Sprintf("no CPU %d", n))
+			return 0, notBound(cpus, fmt.Sprintf("there is no CPU %d", n))
 		}
 		want.Set(n)
 	}
 	if err := unix.SchedSetaffinityDynamic(0, want); err != nil {
-		return 0, notBound(cpus, fault.Reason(err)+" (none of them may be used here)")
+		return 0, notBound(cpus, fault.Reason(err)+" (this process may use none of them)")
 	}
 	defer unbind(before)
 	// The kernel silently omits CPUs that do not exist or are not allowed.
@@ -39,7 +39,7 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 		return 0, notBound(cpus, fault.Reason(err))
 	}
 	if i := slices.IndexFunc(cpus, func(n int) bool { return !got.IsSet(n) }); i >= 0 {
-		return 0, notBound(cpus, fmt.Sprintf("CPU %d may not be used here", cpus[i]))
+		return 0, notBound(cpus, fmt.Sprintf("this process may not use CPU %d", cpus[i]))
 	}
 	return fork()
 }

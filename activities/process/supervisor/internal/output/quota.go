@@ -106,7 +106,7 @@ func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
 	}
 	delete(o.of, out)
 	if blamed && o.bytes > 0 {
-		excess = fmt.Sprintf("the tasks of the run have written %d bytes of output on this host, and logs.quota is %d", o.written, o.bytes)
+		excess = fmt.Sprintf("the run's tasks have written %d bytes of output on this host, but logs.quota is %d", o.written, o.bytes)
 		o.written -= out.written
 	}
 	return out.dropped, excess

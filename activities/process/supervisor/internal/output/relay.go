@@ -28,7 +28,7 @@ func (s *Stream) followSize() {
 // SayUnkept writes to the file why it contains no output.
 func (p Place) SayUnkept() {
 	if f := p.create(); f != nil {
-		_, _ = f.WriteString("clusterrun: this output went to the terminal only\n")
+		_, _ = f.WriteString("clusterrun: this output only went to the terminal\n")
 		_ = f.Close()
 	}
 }

@@ -184,7 +184,7 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 // full.
 func (s *Stream) tellLoss() error {
 	if s.lost > 0 {
-		if err := s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing in this file, because they could not be written: %s\n", s.lost, s.why)); err != nil {
+		if err := s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing because they could not be written to this file: %s\n", s.lost, s.why)); err != nil {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (s *Stream) note(line string) error {
 // cutOff counts bytes over the quota. The first call notes that in the file.
 func (s *Stream) cutOff(bytes, quota int64) {
 	if s.cut == 0 {
-		_ = s.note(fmt.Sprintf("clusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
+		_ = s.note(fmt.Sprintf("clusterrun: further output is discarded because logs.quota is %d bytes\n", quota))
 	}
 	s.cut += bytes
 }
@@ -226,7 +226,7 @@ func (s *Stream) end() {
 		s.keepEnd()
 	}
 	if s.cut > 0 {
-		_ = s.note(fmt.Sprintf("clusterrun: %d bytes of this output were dropped\n", s.cut))
+		_ = s.note(fmt.Sprintf("clusterrun: %d bytes of this output were discarded\n", s.cut))
 	}
 	_ = s.tellLoss()
 }

@@ -92,5 +92,5 @@ def _execute(args):
         return
     failed = re.search(r"^clusterrun: run (\S+) failed", said, re.MULTILINE)
     if code != 1 or failed is None:
-        raise RuntimeError("clusterrun has ended with exit code %d" % code)
+        raise RuntimeError("clusterrun exited with exit code %d" % code)
     raise ChildFailedError("clusterrun torchrun", program.failures(failed.group(1)))

@@ -14,7 +14,7 @@ from . import call, program
 
 def start_processes(name, entrypoint, args, envs, *logs, **options):
     """Both signatures: with log_dir, redirects and tee, as until torch 2.2, and with
-    logs_specs. A start method has no meaning: each process is a program of its own."""
+    logs_specs. A start method has no meaning: each process is a separate program."""
     from torch.distributed.elastic import multiprocessing
 
     if hasattr(multiprocessing, "LogsSpecs"):
@@ -129,7 +129,7 @@ class Processes:
             for rank, failure in program.failures(self._id).items()
         }
         if self._process.returncode != 0 and not failures:
-            raise RuntimeError("clusterrun has ended with exit code %d" % self._process.returncode)
+            raise RuntimeError("clusterrun exited with exit code %d" % self._process.returncode)
         values = {}
         if not failures:
             values = {rank: call.value(self._path(rank), rank) if self._functions else None for rank in range(self.nprocs)}
