@@ -160,9 +160,9 @@ func TestDescribeExitWithoutLogs(t *testing.T) {
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false)
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
-	assert.Equal(t, "the host worker on host-a was stopped, and its tasks with it", e.Message)
+	assert.Equal(t, "the host worker on host-a was stopped together with its tasks", e.Message)
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Reason: supervisor.ReasonShutdown, Detail: "its grace was cut"}, nil), false)
-	assert.Equal(t, "the host worker on host-a was stopped, and its tasks with it: its grace was cut", e.Message)
+	assert.Equal(t, "the host worker on host-a was stopped together with its tasks: its grace was cut", e.Message)
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false)
 	assert.Contains(t, e.Message, "the process was lost")
 }

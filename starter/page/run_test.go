@@ -386,7 +386,7 @@ func TestAPartialPage(t *testing.T) {
 		}
 		return ids
 	}
-	partial := &RunPage{Frame: Frame{Partial: true}, Status: &starter.Status{RunID: "iris", Open: true}, State: "asked for", Tone: Waits}
+	partial := &RunPage{Frame: Frame{Partial: true}, Status: &starter.Status{RunID: "iris", Open: true}, State: "requested", Tone: Waits}
 	assert.NotEmpty(t, parts(partial))
 	assert.Equal(t, parts(goodRun()), parts(partial))
 	text, _ := rendered(t, partial, Live)

@@ -132,8 +132,8 @@ func TestPythonRefusesWhatCannotWork(t *testing.T) {
 		"TypeError write @clusterrun.function(name='name')",
 		"TypeError later is a coroutine function: register one that calls asyncio.run",
 		`ValueError 'a\nb' is not a name for a function: want 1 to 200 printable bytes`,
-		"ValueError a function 'f' is registered already",
-		"ValueError TF_COORDINATOR_SCHEDULE_START_DELAY is 'soon'; want a number of seconds, such as 5",
+		"ValueError function 'f' is already registered",
+		"ValueError TF_COORDINATOR_SCHEDULE_START_DELAY is 'soon'; use a number of seconds, such as 5",
 		"ValueError serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process",
 		"0.0 15.0 10.0 5.0 1.5 0.0 ", // SEED-54, D-10
 	}, got)

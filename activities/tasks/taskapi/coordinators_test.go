@@ -52,7 +52,7 @@ func forever(ctx context.Context, _ []any, _ map[string]any) (any, error) {
 func TestBadCoordinatorsAreRefused(t *testing.T) {
 	h := newHost(t, 1)
 	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathCoordinator, "")
-	assert.Equal(t, "this host worker has no closures that its tasks could schedule", p.Message)
+	assert.Equal(t, "this host worker does not let its tasks schedule closures", p.Message)
 	c := newCoordinated(t, 0, nil)
 	p = c.refused(400, wire.CodeInvalid, "POST", wire.PathCoordinator, `{"client":"s","first":1,"closures":[{"function":""},{"function":""}]}`)
 	assert.Equal(t, "closures[0].function", p.Field)
@@ -65,7 +65,7 @@ func TestWaitingCoordinatorsAreReleased(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		p := h.refused(409, wire.CodeOver, "POST", wire.PathCoordinator, `{"client":"s","first":1,"closures":[{"function":"forever"}],"wait":true}`)
-		assert.Equal(t, "the run is released on this host", p.Message)
+		assert.Equal(t, "the run has been released on this host", p.Message)
 	})
 	require.Eventually(t, func() bool { return len(h.queue.Asked()) == 1 }, time.Minute, time.Millisecond)
 	h.Release(h.run)

@@ -43,7 +43,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 			r.Resources = []Resource{{ID: 7, Function: "load"}, {ID: 8, Function: "load"}}
 		}, nil},
 		"resource not defined": {func(r *SyncRequest) { r.Closures[0].Resources = []uint64{3} },
-			[]string{"closures[0].resources: has 3, which is not among the resources of the request"}},
+			[]string{"closures[0].resources: has 3, which is not among the request's resources"}},
 		"no client, no number":     {func(r *SyncRequest) { r.Client, r.First = "", 0 }, []string{"client: missing", "first: missing"}},
 		"client with a line break": {func(r *SyncRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is not a valid name`}},
 		"too many":                 {func(r *SyncRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request may have at most 1000"}},
@@ -51,13 +51,13 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"too large together": {func(r *SyncRequest) {
 			r.Closures[0].Args = json.RawMessage(`["` + strings.Repeat("x", 200<<10) + `"]`)
 			r.Closures = repeated(r.Closures[0], 3)
-		}, []string{"closures: arguments and names have 614427 bytes in all; a request may have at most 524288"}},
+		}, []string{"closures: arguments and names have 614427 bytes in total; a request may have at most 524288"}},
 		"too large": {func(r *SyncRequest) {
 			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxBytes) + `"}`)
 		}, []string{"closures[0].args: the arguments have 262152 bytes; at most 262144 are allowed"}},
 		"no function":       {func(r *SyncRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
 		"long function":     {func(r *SyncRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name may have at most 200`}},
-		"function of bytes": {func(r *SyncRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is not the name of a function`}},
+		"function of bytes": {func(r *SyncRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is not a valid function name`}},
 		"args not JSON":     {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].args: is not JSON: "[1,]"`}},
 		"args of bytes":     {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].args: is not JSON: "[\"\xff\"]"`}},
 		"args an object":    {func(r *SyncRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, not "{}"`}},

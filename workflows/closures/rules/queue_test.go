@@ -137,7 +137,7 @@ func TestAClosureThatKillsIsGivenUp(t *testing.T) {
 	s.fails()
 	require.Len(t, s.running, 1, "the loss of a host does not count")
 	s.ends(outcomes(lost(1)))
-	assert.Equal(t, "QuarantinedError: closure 1 (f) is no longer retried: 11 processes ended while executing it, the last one on worker-0", s.joins())
+	assert.Equal(t, "QuarantinedError: closure 1 (f) is not retried again: 11 processes exited while executing it, the last one on worker-0", s.joins())
 }
 
 // CC-76, SEED-53: the third report that a parameter server does not answer is an error.
@@ -286,7 +286,7 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 	s.request(closure.SyncRequest{Client: "e", Closures: calls("f", 1)})
 	assert.NotEmpty(t, s.running)
 	_, err := s.poll().Answer()
-	assert.ErrorContains(t, err, "the values of c are no longer known")
+	assert.ErrorContains(t, err, "the values of c were discarded")
 }
 
 // A client that schedules one closure gets its outcome with the answer. A request that is abandoned

@@ -50,7 +50,7 @@ class Line:
             self.hang_up()
             away = e.code == "closures_away" if isinstance(e, TaskError) else isinstance(e, _AWAY)
             if not away:
-                raise e if isinstance(e, TaskError) else TaskError("the host cannot be asked: %s" % e, "away")
+                raise e if isinstance(e, TaskError) else TaskError("cannot ask the host: %s" % e, "away")
             if not reused:
                 self.wait(None, time.monotonic() + self.delay)
                 self.delay = min(2 * self.delay, LAST_RETRY)

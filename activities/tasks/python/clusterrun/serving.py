@@ -256,7 +256,7 @@ class Server:
         this process's lifetime, unless the reason was a task that did not answer."""
         resource = self.resources.get(key)
         if resource is None:
-            raise ResourceError(ValueError("the host has not defined the resource %r, or it is no longer needed" % (key,)))
+            raise ResourceError(ValueError("the host has not defined resource %r, or it is no longer needed" % (key,)))
         if not resource.built:
             try:
                 fn = functions.get(resource.raw["function"])
