@@ -156,7 +156,7 @@ func (b *Browser) Open(t testing.TB, address string) *Page {
 	b.call(t, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
 	b.call(t, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	p := &Page{t: t, b: b, session: attached.SessionID, loaded: make(chan struct{}, 8)}
+	p := &Page{t: t, b: b, session: attached.SessionID, loaded: make(chan struct{}, 1)}
 	b.mu.Lock()
 	b.pages[p.session] = p
 	b.mu.Unlock()
@@ -193,7 +193,10 @@ func (p *Page) event(method string, params json.RawMessage) {
 	problem := ""
 	switch method {
 	case "Page.loadEventFired":
-		p.loaded <- struct{}{}
+		select {
+		case p.loaded <- struct{}{}:
+		default: // only Open waits, for the first
+		}
 	case "Runtime.exceptionThrown":
 		problem = string(params)
 	case "Log.entryAdded":
