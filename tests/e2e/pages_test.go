@@ -44,6 +44,8 @@ func TestPagesInABrowser(t *testing.T) {
 		code, _, stderr := l.run(append([]string{"run", "--remote"}, args...)...)
 		assert.Contains(t, []int{0, 3}, code, stderr)
 	}
+	l.ok("submit", "--id", "hp", "--array", "seed=0..2", "--", "bash", "-c", `echo "{\"loss\": {seed}}" > $CLUSTERRUN_RESULT_FILE; [ {seed} != 1 ] || exit 3`)
+	l.fails(1, "wait", "hp")
 	l.ok("submit", "--id", "hangs", "-n", "3", "--", "bash", "-c", `echo "step $RANK"; sleep 1000`)
 
 	p := browser.Start(t).Open(t, link)
@@ -63,13 +65,20 @@ func TestPagesInABrowser(t *testing.T) {
 		t.Helper()
 		p.Eval(fmt.Sprintf("void (location.href = %q)", path), nil)
 	}
-	await("all runs are listed, the open one first", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "hangs,bad,good"`)
+	await("all runs are listed, the open one first", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "hangs,hp,bad,good"`)
 	var address string
 	p.Eval("location.href", &address)
 	assert.Equal(t, base+"/", address, "without the token")
 	click(`.filters a[href="/?state=failed"]`)
-	await("only the failed one is listed", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "bad"`)
-	click("#runs tbody th a")
+	await("only the failed one is listed", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "hp,bad"`)
+	click(`#runs tbody th a[href="/runs/hp"]`)
+	await("it lists the trials, the failed one first", `document.querySelector("#tasks tbody tr").innerText.includes("exit code 3")`)
+	await("their results are read", `document.getElementById("tasks").innerText.includes("highest loss 2 in trial 2")`)
+	click(`#tasks a[href="?sort=loss%3Amax#tasks"]`)
+	await("the best one is first", `document.querySelector("#tasks tbody th a").href.endsWith("/runs/hp.2")`)
+	click("#tasks tbody th a")
+	await("it has a page", `document.getElementById("title").innerText == "hp.2"`)
+	open("/runs/bad")
 	await("its page says why", `document.getElementById("cause").innerText.includes("<b>ValueError</b>: no data")`)
 	open("/hosts")
 	await("the hosts have the run", `document.getElementById("hosts").innerText.includes("hangs")`)
