@@ -93,7 +93,8 @@ class Line:
                 connection.close()
 
     def close(self) -> None:
+        """Close the descriptors, once: their numbers may belong to other files afterwards."""
         self.hang_up()
-        os.close(self.awake)
-        os.close(self.waker)
-        self.waker = -1
+        for fd in {self.awake, self.waker} - {-1}:
+            os.close(fd)
+        self.awake = self.waker = -1

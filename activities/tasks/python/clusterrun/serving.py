@@ -154,6 +154,8 @@ class Server:
             if self.pid == os.getpid():
                 self.end(None)
                 host.join(2 * _LEAVE_PATIENCE)
+                if not host.is_alive():
+                    self.line.close()
                 leave_main_thread(previous)
                 _server = None
         if self.failure is not None:
