@@ -80,7 +80,9 @@ func (c *Coordinator) next() (r closure.SyncRequest, wanted bool) {
 func (c *Coordinator) answered(r closure.SyncRequest, a closure.SyncAnswer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.abandon = nil
+	if c.abandon = nil; c.broken != nil {
+		return // nothing is scheduled any more
+	}
 	c.released = c.released[len(r.Released):]
 	if c.sent = c.sent[a.Scheduled-c.scheduled:]; len(c.sent) == 0 {
 		c.hurry = false
