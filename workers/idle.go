@@ -69,7 +69,7 @@ func (s *side) exitWhenIdle(ctx context.Context) {
 		if time.Since(last) < s.IdleExit {
 			continue
 		}
-		if err := s.exitUnlessWanted(ctx); err != nil && !errors.Is(err, filelock.ErrLocked) {
+		if err := s.exitUnlessWanted(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, filelock.ErrLocked) {
 			s.log.Warn("cannot tell whether runs still need this host worker; keeping it running", zap.Error(err))
 		}
 	}

@@ -87,6 +87,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 	v.ctx, v.leave = context.WithCancel(context.Background())
 	if err := v.side.prepare(v.ctx); err != nil {
 		v.leave()
+		end()
 		return nil, err
 	}
 	if o.SoleRun {
@@ -96,6 +97,7 @@ func (c *Connection) Serve(s Supervised) (*Served, error) {
 		v.Started()
 		v.leave()
 		v.side.shut()
+		end()
 		return nil, err
 	}
 	go v.attend()
