@@ -89,8 +89,8 @@
 //
 // # A notice
 //
-// The queue, a draining host or an operator may give the tasks notice that they will be stopped
-// at a deadline ([GiveNotice]), so that they can save their work. Every host receives the notice
+// A draining host or an operator may give the tasks notice that they will be stopped at a deadline
+// ([GiveNotice]), so that they can save their work. Every host receives the notice
 // ([NotifyStopping]) and stops restarting tasks.
 //
 //   - At the deadline the remaining tasks are stopped. The next generation then returns to the

@@ -104,9 +104,9 @@ func (t *Task) ShouldStop() bool {
 }
 
 // Preempted returns the time left until the task is stopped, if it has been given notice. Notice
-// is given when a run with higher priority needs its capacity, its host drains, or a person
-// requests it. It is as cheap as ShouldStop. Save a checkpoint, and exit with a nonzero code; the
-// run continues when there is capacity. If all tasks exit with 0 in time, the run succeeds.
+// is given when its host drains or a person requests it. It is as cheap as ShouldStop. Save a
+// checkpoint, and exit with a nonzero code; the run continues when there is capacity. If all tasks
+// exit with 0 in time, the run succeeds.
 func (t *Task) Preempted() (left time.Duration, noticed bool) {
 	now := t.watching().Latest().Value
 	if now.Notice == nil {
