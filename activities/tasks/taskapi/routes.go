@@ -57,7 +57,7 @@ func (s *Server) answer(r *request) (any, *wire.Problem) {
 	if !ok {
 		allowed := slices.Sorted(maps.Keys(methods))
 		r.w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " does not support " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
+		return nil, &wire.Problem{Code: wire.CodeMethod, Message: cutName(path) + " does not support " + r.Method + "; use " + strings.Join(allowed, " or ")}
 	}
 	return h(r)
 }
@@ -98,7 +98,7 @@ func putProgress(r *request) (any, *wire.Problem) {
 	}
 	for name := range p.Metrics {
 		if !series.IsMetric(name) {
-			return nil, invalid("metrics", fmt.Sprintf("%q is no name of a metric; want up to 40 letters, digits, '_', '-' and '.', such as loss", name))
+			return nil, invalid("metrics", fmt.Sprintf("%q is not the name of a metric; use up to 40 letters, digits, '_', '-' and '.', such as loss", name))
 		}
 	}
 	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress), Metrics: p.Metrics})
