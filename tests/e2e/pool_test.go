@@ -267,7 +267,7 @@ func (p *pools) checkRefused(t *testing.T, said map[string]any) {
 		"empty":       "cluster has no tasks",
 		"large":       "the arguments of swap have 3000",
 		"odd":         "the arguments of swap: {1, 2} is not JSON",
-		"elsewhere":   "no function 'only_here' is registered here",
+		"elsewhere":   "function 'only_here' is not registered here",
 	} {
 		assert.Contains(t, said[name].(map[string]any)["error"], want, name)
 	}
