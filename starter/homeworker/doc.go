@@ -21,12 +21,13 @@
 //
 // # Failures
 //
-//   - If a run's command dies, its supervisor notices, stops the processes and notifies the home worker,
-//     which cancels the run and waits for it to finish.
+//   - If a run's command dies, its supervisor notices, stops the processes and notifies the home
+//     worker, which cancels the run and waits for it to finish.
 //   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
 //     command itself asks the server to start the run or to report its end.
 //   - If the home worker freezes, it does not send the greeting, and a command starts a replacement.
 //     If it is continued, it notices the replacement, and exits after its last run.
 //
-// It exits when it has served no command or supervisor for a while, and when the state directory is removed.
+// It exits when it has served no command or supervisor for a while, and when the state directory is
+// removed.
 package homeworker

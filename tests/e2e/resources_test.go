@@ -4,10 +4,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Runs on one host get different GPUs, even after its host worker was killed and its GPUs were

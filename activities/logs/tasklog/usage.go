@@ -28,8 +28,8 @@ const (
 	maxMetrics = 256 << 10
 )
 
-// Usage writes a process's [UsageFile] and its [MetricsFile]. It collects the points of up to two minutes, and of less at
-// the start, because opening a file costs much more than writing to it.
+// Usage writes a process's [UsageFile] and its [MetricsFile]. It collects the points of up to two
+// minutes, and of less at the start, because opening a file costs much more than writing to it.
 type Usage struct {
 	dir     string
 	reports func() []series.Report

@@ -11,8 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 )
 
 // ProgramName is the program's file name.

@@ -102,8 +102,9 @@
 //     contact is renewed in time.
 //   - The program is upgraded ([Upgrade]): the program on disk becomes the side. If it exits
 //     before it reports its version, the former program becomes the side again. Processes do not
-//     notice. The supervisor continues and may start new processes. If its version differs, the supervisor exits when all
-//     runs are released, and a service manager or a user starts the new one.
+//     notice. The supervisor continues and may start new processes. If its version differs, the
+//     supervisor exits when all runs are released, and a service manager or a user starts the new
+//     one.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
 //     without an exit as Lost. The kernel frees the ports.

@@ -18,8 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // The tests run this binary again: as a supervisor, which must own all children of its process, and

@@ -14,8 +14,7 @@ import (
 )
 
 // Client sends requests to a run's queue, for this program or, with [Answer], for other programs. It
-// is stateless. Its methods may be called concurrently, but its fields must be set
-// first.
+// is stateless. Its methods may be called concurrently, but its fields must be set first.
 type Client struct {
 	// Warn, if not nil, is called if a request keeps failing.
 	Warn func(err error)

@@ -3,11 +3,12 @@ package codec
 import (
 	"errors"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
 	commonpb "go.temporal.io/api/common/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Converter is the SDK's default converter, but names the key of a payload that is still encoded.

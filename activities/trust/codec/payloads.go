@@ -3,10 +3,11 @@ package codec
 import (
 	"fmt"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Encode encodes each payload with the newest key.

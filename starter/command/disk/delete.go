@@ -24,10 +24,9 @@ func openError(id string) error {
 	return fmt.Errorf("run %s has not ended; stop it with `clusterrun stop %s`", id, id)
 }
 
-// deleteRun deletes an ended run from the server, with its groups, barriers, notices and closure
-// queue. It returns how many of these workflows it deleted. A handle without an execution stands
-// for all runs with that ID. An interrupted
-// call can be repeated.
+// deleteRun deletes an ended run from the server, with its groups, barriers and closure queue. It
+// returns how many of these workflows it deleted. A handle without an execution stands for all runs
+// with that ID. An interrupted call can be repeated.
 func deleteRun(ctx context.Context, r *starter.Run, namespace string) (deleted int, err error) {
 	own, err := executions(ctx, r)
 	if err != nil {

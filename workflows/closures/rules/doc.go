@@ -56,7 +56,7 @@
 // Closures in batches do not count.
 //
 // A client sends one request at a time, and abandons an older one. The outcomes of its closures are
-// kept until it has taken them. Hosts do not get new
-// closures while too many outcomes are kept. A client that has by then taken nothing for a minute
-// is forgotten with its outcomes, because its process has probably exited.
+// kept until it has taken them. Hosts do not get new closures while too many outcomes are kept. A
+// client that has by then taken nothing for a minute is forgotten with its outcomes, because its
+// process has probably exited.
 package rules
