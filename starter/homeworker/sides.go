@@ -25,7 +25,11 @@ func (r *sides) attend(conn *net.UnixConn) error {
 	}
 	in := json.NewDecoder(conn)
 	var first request
-	if err := in.Decode(&first); err != nil || first.Serve == nil {
+	err = in.Decode(&first)
+	if err == nil && first.Serve == nil {
+		err = errors.New("it does not describe a supervisor")
+	}
+	if err != nil {
 		_ = socket.Close()
 		return fmt.Errorf("cannot read a request: %w", err)
 	}
@@ -91,7 +95,10 @@ func receive(conn *net.UnixConn) (*os.File, error) {
 		return nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:n])
-	if err != nil || len(messages) != 1 {
+	if err == nil && len(messages) != 1 {
+		err = fmt.Errorf("it has %d control messages", len(messages))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the request has no socket: %w", err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
