@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,21 +27,6 @@ func awaitUp(t *testing.T, p *harness.Process) {
 		_, err := os.Stat(filepath.Join(p.Dir, "up"))
 		return err == nil
 	})
-}
-
-// sockets returns the sockets in a directory tree.
-func sockets(t *testing.T, dir string) (found []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type() == fs.ModeSocket {
-			found = append(found, path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed in the meantime
-		}
-		return err
-	}))
-	return found
 }
 
 // A full disk with the state directory is reported, before and during a run, and one signal still

@@ -90,10 +90,6 @@ func newServices(t *testing.T, c Config) *Services {
 	return s
 }
 
-func anyQueue() func(spec.RunRef) (*closurequeue.Client, error) {
-	return queuesAt(&toldServer{told: make(chan closure.QueueInput, 100)})
-}
-
 func asks(process string, slots int) wire.ClosuresRequest {
 	return wire.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots}
 }
