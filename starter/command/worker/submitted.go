@@ -45,7 +45,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 	if pid, err := ensureWorker(ctx, a, c, s); err != nil {
 		a.Say("could not start a host worker in the background: %s", err)
 	} else if pid != 0 {
-		a.Say("started a host worker in the background (process %d); it ends after %s without runs, or by `clusterrun worker stop`", pid, strings.TrimSuffix(cli.Roughly(submitIdle), "0s"))
+		a.Say("started a host worker in the background (process %d); it exits after %s without runs; `clusterrun worker stop` stops it", pid, strings.TrimSuffix(cli.Roughly(submitIdle), "0s"))
 		sayEndsWith(a)
 	}
 }
