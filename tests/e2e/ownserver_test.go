@@ -141,7 +141,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 
 	metrics := harness.FreeAddress(t)
 	stdout := l.ok("dev", "--detach", "--port", "0", "--headless", "--server-metrics", metrics)
-	assert.Contains(t, stdout, "End with         clusterrun dev stop\n")
+	assert.Contains(t, stdout, "Stop with        clusterrun dev stop\n")
 	pid := must.Get(strconv.Atoi(cli.DevPID(l.state())))(t)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	ended := func() bool { s := harness.State(pid); return s == "" || s == "Z" }
@@ -154,7 +154,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	again, stderr := l.succeeds("dev", "--detach")
 	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", pid))
 	assert.Equal(t, stdout, again, "it says how to use and end it")
-	assert.Contains(t, l.fails(125, "dev", "--port", "0", "--headless"), fmt.Sprintf("(pid %d) runs already", pid))
+	assert.Contains(t, l.fails(125, "dev", "--port", "0", "--headless"), fmt.Sprintf("(pid %d) is already running", pid))
 
 	l.ok(append([]string{"submit", "--id", "submitted", "-n", "1"}, untilGo(l)...)...)
 	first := l.server()

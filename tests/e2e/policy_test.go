@@ -215,7 +215,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	code, said = g.cli("restart", "r", "worker-0")
 	require.Zero(t, code, said)
 	for want, args := range map[string][]string{
-		"worker-2, which is unsigned, on host host-a: no rule is for what is unsigned":          {"start", "r", "worker-2"},
+		"worker-2, which is unsigned, on host host-a: no rule applies to unsigned requests":     {"start", "r", "worker-2"},
 		"the policy of host host-a does not allow it: rule 1 does not allow the request signal": {"signal", "r", "worker-0", "USR1"},
 	} {
 		code, said = g.cli(args...)
