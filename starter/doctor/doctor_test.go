@@ -94,7 +94,7 @@ func TestRules(t *testing.T) {
 		"noexec":      {CheckDisk(Disk{Path: "/tmp", Space: diskspace.Space{Free: 2 << 30, NoExec: true, All: 4 << 30}}), Warning, "/tmp () does not allow executing", "remount,exec"},
 
 		"no GPU":                {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
-		"GPUs":                  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, but the driver 550.1 reports 8", ""},
+		"GPUs":                  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, of which the driver 550.1 reports 8", ""},
 		"AMD":                   {CheckGPUs(Host{}, 4, false, 0, nil), OK, "4 usable GPUs", ""},
 		"no driver":             {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "without a driver", "modprobe nvidia"},
 		"no device":             {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "/dev/nvidia0 is missing", "--gpus all"},

@@ -255,7 +255,7 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 	case h.NVIDIADevices > 0 && usable == 0:
 		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user cannot use any of them", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
 	case h.NVIDIADevices > 0:
-		return []Finding{ok("%s, but the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
+		return []Finding{ok("%s, of which the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
 	case usable > 0:
 		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
 	}
