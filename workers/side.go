@@ -35,9 +35,9 @@ import (
 
 const defaultQueue = spec.TaskQueue
 
-// Side runs the Temporal-facing half of a host worker in a child of [Supervise], which passes it
-// its options. It exits on SIGTERM, when the supervisor closes, and when the supervisor is gone; in
-// that last case it first kills what the supervisor left behind.
+// Side runs the Temporal-facing half of a host worker in a child of the supervisor, which passes it
+// its options; see [Supervisor]. It exits on SIGTERM, when the supervisor closes, and when the
+// supervisor is gone; in that last case it first kills what the supervisor left behind.
 func Side(ctx context.Context) error {
 	if err := proc.SetUndumpable(); err != nil {
 		return err

@@ -12,6 +12,5 @@
 //
 // The runs' program is this package's test binary ([Member]). It keeps a ledger independent of
 // clusterrun: append-only files, and locks which prove that processes of one task, or of two
-// generations, never overlap. After each round, [Check] compares the runs' results with the
-// ledger.
+// generations, never overlap. After each round, check compares the runs' results with the ledger.
 package drill

@@ -25,6 +25,6 @@
 // The encoding is binary/encrypted of Temporal's samples: AES-256-GCM over the whole payload,
 // prefixed with the nonce, and the key's ID in the metadata.
 //
-// A payload with a missing key stays encoded. Reading it returns a [MissingKeyError], which names
-// the key: an activity fails without retry, and a command reports the error.
+// A payload with a missing key stays encoded. Reading it returns a [spec.MissingKeyError], which
+// names the key: an activity fails without retry, and a command reports the error.
 package codec
