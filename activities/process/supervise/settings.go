@@ -88,7 +88,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s, the supervisor of processes, is not next to %s (%s)", ProgramName, e.Beside, e.Err)
+	return fmt.Sprintf("%s, the process supervisor, is not next to %s (%s)", ProgramName, e.Beside, e.Err)
 }
 
 func (e *MissingError) Unwrap() error { return e.Err }

@@ -65,7 +65,7 @@ func TestServeRefusesWhatCannotWork(t *testing.T) {
 	f := task.NewFunctions()
 	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f), "no function is registered, so nothing can be served")
 	require.NoError(t, f.Register("f", func(context.Context) error { return nil }))
-	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f, task.Slots(0)), "slots is 0; want 1 to 1024")
+	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f, task.Slots(0)), "slots is 0; use 1 to 1024")
 }
 
 // SEED-45, SEED-46

@@ -152,7 +152,7 @@ func TestPythonResources(t *testing.T) {
 	assertText(t, `input InputError: Input has an error, the original exception is OSError('disk is gone'), error message is disk is gone.`, out[4])
 	assert.Contains(t, out[4].Error.Traceback, "in fails")
 	assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
-	assert.Contains(t, out[6].Error.Message, `no function 'nobody has this' is registered here`)
+	assert.Contains(t, out[6].Error.Message, `function 'nobody has this' is not registered here`)
 	assertText(t, `{"$clusterrun.resource":1}`, out[7])
 	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(calling(8, "use", resource(3)), 3)))
 	assertText(t, "[7,0,[]]", m.one(using(calling(9, "use", resource(3)), 3)))
@@ -308,7 +308,7 @@ func TestPythonForks(t *testing.T) {
 	}
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	_, stderr := p.end()
-	assert.Equal(t, 2, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
+	assert.Equal(t, 2, strings.Count(stderr, "the function f forked, and the child process returned from it; exit the child with os._exit"), stderr)
 }
 
 // A task's forked child serves like any process, and its exit is also noticed.
