@@ -101,7 +101,7 @@ func TestFind(t *testing.T) {
 		"wait xy*":                         {125, "", "xy*: no run matches"},
 		"stop iris-*":                      {125, "", "iris-*: no open run matches"},
 		"stop mnist-cc worker-7":           {125, "", "worker-7 is not a task of this run"},
-		"stop mnist-cc worker-0 iris-aaaa": {2, "", "worker-0 is a task of run mnist-cc, and iris-aaaa is a run"},
+		"stop mnist-cc worker-0 iris-aaaa": {2, "", "worker-0 is a task of run mnist-cc, but iris-aaaa is a run"},
 		"stop --wait mnist-cc worker-0":    {2, "", "--wait applies to whole runs, but worker-0 is a task of run mnist-cc"},
 	} {
 		code, stdout, stderr = f.CLI(t, strings.Split(words, " ")...)

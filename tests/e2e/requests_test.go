@@ -29,7 +29,7 @@ func TestOperatorRequests(t *testing.T) {
 	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-0"})
 	harness.Eventually(t, "worker-0 runs again", func() bool { return strings.Count(f.file("up-worker-0"), "\n") == 2 })
 
-	assert.Contains(t, f.Fails(t, 2, "start", run.GetID(), "worker-10"), "the next of type worker is worker-2")
+	assert.Contains(t, f.Fails(t, 2, "start", run.GetID(), "worker-10"), "the next task of type worker would be worker-2")
 	assert.Contains(t, f.Fails(t, 2, "start", run.GetID(), "extra-0", "--", "/no/such/program"), "/no/such/program on host host-a: command not found (extra-0)")
 	assert.Equal(t, "started: worker-2\n", f.OK(t, "start", run.GetID(), "worker-2"))
 	assert.Equal(t, 3, strings.Count(after(f.file("up-worker-2"), `"worker"`), "127.0.0.1"), "the new task sees itself")

@@ -234,7 +234,7 @@ func (w *workplace) try(t *testing.T, page string) {
 
 // slowServer matches a launcher's messages about a server that a busy machine delays. No block
 // stops its server.
-var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does not answer; .*|a host worker answers again; the run continues)\n`)
+var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does not answer; .*|the problem is resolved; the run continues)\n`)
 
 // Every README block is run unchanged, in a separate home.
 func TestREADME(t *testing.T) {
