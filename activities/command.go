@@ -184,7 +184,7 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 func installHook(c Config) string {
 	self, err := ownProgram()
 	if err != nil {
-		c.Log.Warn("Python programs will not find the package clusterrun automatically", zap.Error(err))
+		c.Log.Warn("Python programs will not find the clusterrun package automatically", zap.Error(err))
 	}
 	dir, err := python.InstallHook(cmp.Or(c.HookDir, c.StateDir), self)
 	if err != nil {

@@ -256,7 +256,7 @@ func (l *taskLease) renew(ctx context.Context, until int64) {
 	}
 	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: until})
 	if err != nil && ctx.Err() == nil {
-		l.Log.Debug("could not extend the time limit of a process without a server", zap.Stringer("task", l.key), zap.Error(err))
+		l.Log.Debug("could not extend how long a process may run without the server", zap.Stringer("task", l.key), zap.Error(err))
 	}
 }
 

@@ -238,7 +238,7 @@ func remedyOf(command []string, err error) string {
 	case interpreter != "":
 		return fmt.Sprintf("put its interpreter in front: %s %s", interpreter, program)
 	case errors.Is(err, errNoPermission):
-		return "run chmod +x, or put its interpreter in front"
+		return "run chmod +x, or start it with its interpreter, such as `python3 PROGRAM`"
 	case errors.Is(err, errNoInterpreter):
 		return "install it, or name another interpreter, in the program's first line or in front of the program"
 	}

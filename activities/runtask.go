@@ -87,7 +87,7 @@ func (h *Host) answer(err error) (spec.Exit, error) {
 	}
 	switch {
 	case errors.Is(err, supervisor.ErrDamaged):
-		return h.lost("the journal of its processes is damaged"), nil
+		return h.lost("its process journal is damaged"), nil
 	case errors.Is(err, supervisor.ErrReleased):
 		// A run releases its hosts after its tasks have ended, so usually no run receives this. If
 		// one does, a retry would never succeed.

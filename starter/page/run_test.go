@@ -164,7 +164,7 @@ func TestALargeRun(t *testing.T) {
 	assert.Less(t, len(page), 2<<20)
 	page, root = rendered(t, runOf(10_000), File)
 	assert.Less(t, len(page), 5<<20)
-	assert.Contains(t, text(byID(root, "tasks")), "The worst 2000 of 10000 tasks; the others are left out of this file.")
+	assert.Contains(t, text(byID(root, "tasks")), "The worst 2000 of 10000 tasks; this file omits the rest.")
 }
 
 // sweepOf returns a sweep's page. The first trials have failed, and the last ones are running.

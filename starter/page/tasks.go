@@ -167,7 +167,7 @@ func paged[T any](p *RunPage, rows []T, all int, noun, first string, matters fun
 	}
 	if p.IsFile() {
 		if len(rows) > MaxFileRows {
-			return Rows[T]{Rows: rows[:MaxFileRows], Text: "The worst " + itoa(MaxFileRows) + " of " + itoa(len(rows)) + " " + noun + "; the others are left out of this file."}
+			return Rows[T]{Rows: rows[:MaxFileRows], Text: "The worst " + itoa(MaxFileRows) + " of " + itoa(len(rows)) + " " + noun + "; this file omits the rest."}
 		}
 		return Rows[T]{Rows: rows}
 	}

@@ -54,8 +54,8 @@ func TestRefusedProducts(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "it is empty",
 		"  ":                  "it is empty",
-		"lr":                  `"lr": it does not list values`,
-		"lr 1=2":              `"lr": it does not list values`,
+		"lr":                  `"lr": it lists no values`,
+		"lr 1=2":              `"lr": it lists no values`,
 		"lr=":                 "parameter lr: a value is missing",
 		"lr=1,,2":             "parameter lr: a value is missing",
 		"lr=1,":               "parameter lr: a value is missing",

@@ -51,7 +51,7 @@ func parseProduct(text string) (*Trials, error) {
 		name, after, ok := strings.Cut(rest, "=")
 		if !ok || strings.ContainsAny(name, space) {
 			word, _, _ := strings.Cut(rest, " ")
-			return nil, fmt.Errorf("%s: it does not list values. Write NAME=VALUE,VALUE, and quote values with spaces", spec.Quote(shorten.Text(word, 60)))
+			return nil, fmt.Errorf("%s: it lists no values. Write NAME=VALUE,VALUE, and quote values with spaces", spec.Quote(shorten.Text(word, 60)))
 		}
 		a, left, err := parseAxis(name, after)
 		if err != nil {

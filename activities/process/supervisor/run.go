@@ -186,7 +186,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	select {
 	case <-ctx.Done():
 		ownerGone = false
-		s.log.Info("The supervisor is closing; stopping everything.")
+		s.log.Info("The supervisor is shutting down; stopping everything.")
 	case <-s.side.outdated:
 		outdated, ownerGone = true, false
 		s.log.Info("The supervisor is idle and exits because its version differs from the installed program's.")

@@ -56,7 +56,7 @@ func writeProblem(w http.ResponseWriter, p *wire.Problem) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"the answer cannot be written"}}`)
+		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","message":"the answer could not be encoded"}}`)
 	}
 	b = append(b, '\n')
 	// A client that does not read must not block the server.

@@ -74,7 +74,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 func stuck(h fleet.HostStatus) (lines []string) {
 	for _, o := range h.Holds {
 		if o.Stuck != "" {
-			lines = append(lines, fmt.Sprintf("%s: SIGKILL does not end %s of run %s. Its slot and GPUs stay reserved until it is gone.", h.Name, o.Stuck, o.Run.WorkflowID))
+			lines = append(lines, fmt.Sprintf("%s: %s of run %s survived SIGKILL. Its slot and GPUs stay reserved until it is gone.", h.Name, o.Stuck, o.Run.WorkflowID))
 		}
 	}
 	return lines

@@ -34,7 +34,7 @@ func printBarriers(a *cli.App, run string, barriers []barriers.Barrier) {
 			fmt.Fprintf(a.Out, ", generation %d", b.Generation)
 		}
 		if b.Unanswered {
-			fmt.Fprintln(a.Out, ": open, but no worker answers for it at present; is its `clusterrun worker`, `dev` or `run` running?")
+			fmt.Fprintln(a.Out, ": open, but no worker is answering for it; is its `clusterrun worker`, `dev` or `run` running?")
 			continue
 		}
 		fmt.Fprintf(a.Out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))

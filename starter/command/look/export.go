@@ -102,7 +102,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		a.Say("it does not show how some processes were started: %s", err) // with --logs, the missing ones are named later
 	}
 	if of.Usage, err = record.Usage(ctx, kept, of.Status.Tasks); err != nil {
-		a.Say("it omits the usage of some tasks over time: %s", err)
+		a.Say("it omits some tasks' usage history: %s", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

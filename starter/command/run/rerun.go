@@ -131,7 +131,7 @@ func changedHere(of *record.Account) (changes []string) {
 			case err != nil:
 				note("%s: %s", then.Path, reason(err))
 			case info.Size() != then.Size || !info.ModTime().Equal(then.Modified):
-				note("%s has changed: it had %d bytes of %s, and now has %d bytes of %s", then.Path,
+				note("%s has changed: it had %d bytes and was modified at %s; now it has %d bytes and was modified at %s", then.Path,
 					then.Size, then.Modified.Local().Format(cli.LocalTime), info.Size(), info.ModTime().Local().Format(cli.LocalTime))
 			}
 		}

@@ -82,7 +82,7 @@ func (q *queue) check(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var out closure.CheckOutput
 		if err := f.Get(ctx, &out); err != nil {
-			q.log(ctx).Warn("checks whether the run has ended no longer work", "error", err)
+			q.log(ctx).Warn("can no longer check whether the run has ended", "error", err)
 			return
 		}
 		q.machine.RunEnded(out.Over)
