@@ -195,7 +195,7 @@ func TestWhatHasChangedSince(t *testing.T) {
 	require.Len(t, changes, 3)
 	assert.Equal(t, "clusterrun was 0.0.1, and is now "+spec.Version, changes[0])
 	assert.Contains(t, changes[1], filepath.Join(dir, "train.py")+" has changed: it had ")
-	assert.Contains(t, changes[1], ", and now has 2 bytes of ")
+	assert.Contains(t, changes[1], "; now it has 2 bytes and was modified at ")
 	assert.Equal(t, filepath.Join(dir, "gone")+": no such file or directory", changes[2])
 
 	start.Dir = filepath.Join(dir, "nosuch")
