@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // wantedFile is locked by each process that starts a state directory's host worker, stops it or
@@ -74,6 +75,9 @@ func (s *side) exitWhenIdle(ctx context.Context) {
 		}
 	}
 }
+
+// HeldRuns returns the runs that reserve a state directory's host worker.
+func HeldRuns(stateDir string) ([]runkey.Run, error) { return activities.HeldRuns(stateDir) }
 
 // isNeeded reports whether this host has runs, or its queue has open ones, which it may be the only
 // host to continue. If the server is unreachable, it assumes so.

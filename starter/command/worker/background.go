@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -67,7 +66,7 @@ func makeWay(ctx context.Context, a *cli.App) error {
 	if text, err := os.ReadFile(submittedFile(dir)); pid == 0 || err != nil || string(text) != strconv.Itoa(pid) {
 		return nil
 	}
-	held, err := activities.HeldRuns(dir)
+	held, err := workers.HeldRuns(dir)
 	if err != nil || len(held) > 0 {
 		return err
 	}

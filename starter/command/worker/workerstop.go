@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
@@ -49,7 +48,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if pid = supervisor.Holder(dir); pid == 0 {
 		return nil // it was about to exit
 	}
-	held, err := activities.HeldRuns(dir)
+	held, err := workers.HeldRuns(dir)
 	if err != nil && !force {
 		return fmt.Errorf("cannot tell whether the host worker with pid %d has tasks: %w; --force stops it anyway", pid, err)
 	}
