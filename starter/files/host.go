@@ -94,7 +94,7 @@ func (f *Files) mayHave(h *host, want tasklog.Selection) bool {
 			reported, here = true, here && f.Here(p.Dir) == nil
 		}
 	}
-	return !(reported && here) && slices.ContainsFunc(f.status.Tasks, func(t outcome.TaskStatus) bool {
+	return (!reported || !here) && slices.ContainsFunc(f.status.Tasks, func(t outcome.TaskStatus) bool {
 		return want.HasTask(t.Rank) && (t.Host == h.name || t.Host == "")
 	})
 }

@@ -230,12 +230,6 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// byHand is an activity that no clusterrun workflow scheduled.
-type byHand struct {
-	Activity string
-	Input    any
-}
-
 // A start that cannot be logged is refused.
 func TestStartThatCannotBeWrittenDownIsRefused(t *testing.T) {
 	t.Parallel()

@@ -118,7 +118,7 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 	case <-ctx.Done():
 		return nil
 	case err := <-ended:
-		return fmt.Errorf("Temporal's Web UI exited unexpectedly: %w", err)
+		return fmt.Errorf("the Web UI of Temporal exited unexpectedly: %w", err)
 	}
 }
 

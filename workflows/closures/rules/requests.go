@@ -166,7 +166,7 @@ func (q *Queue) answerCalls() {
 	q.calls = slices.DeleteFunc(q.calls, func(c *Call) bool {
 		switch {
 		case len(c.client.Outcomes) > 0:
-		case len(c.Closures) > 0, c.Wait && !(c.Join && !busy), c.Join && q.Drain != "":
+		case len(c.Closures) > 0, c.Wait && (!c.Join || busy), c.Join && q.Drain != "":
 			return false
 		}
 		q.reply(c)
