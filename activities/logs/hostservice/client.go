@@ -172,7 +172,12 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 		}
 		content = bytes.NewReader(b)
 	}
-	return c.send(ctx, method, c.run+path, content, -1)
+	response, err := c.send(ctx, method, c.run+path, content, -1)
+	if method == http.MethodGet && errors.Is(err, io.EOF) {
+		// The process that had accepted the connection exited. Its successor accepts the next one.
+		response, err = c.send(ctx, method, c.run+path, nil, -1)
+	}
+	return response, err
 }
 
 // send sends a request with a body of the given size; -1 means unknown.

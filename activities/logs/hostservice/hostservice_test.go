@@ -264,6 +264,36 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
 }
 
+// A connection that the host closes without an answer is tried once more.
+func TestClosedWithoutAnAnswer(t *testing.T) {
+	h := newHost(t)
+	h.write(0, 1, tasklog.StdoutFile, "one\n")
+	service := h.service()
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = l.Close() })
+	behind := service.Address
+	service.Address = l.Addr().String()
+	go func() {
+		first, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = first.Close()
+		second, err := l.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", behind)
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(to, second) }()
+		_, _ = io.Copy(second, to)
+	}()
+	listing := must.Get(h.client(service).List(t.Context()))(t)
+	assert.Equal(t, map[int][]int{1: {0}}, listing.Attempts)
+}
+
 // A follower gives up on a host that does not send the existing output, and returns an error.
 func TestTruncated(t *testing.T) {
 	h, s := newHost(t), newSink(t)
