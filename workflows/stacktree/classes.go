@@ -107,6 +107,12 @@ func (c *Class) key() string {
 	return b.String()
 }
 
+// isIn reports whether the ranks are in a user function, or in what it calls, such as a list
+// comprehension in it.
+func (c *Class) isIn(function string) bool {
+	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Function == function })
+}
+
 // where returns the user function that the ranks are in.
 func (c *Class) where() string {
 	if len(c.Place) == 0 {

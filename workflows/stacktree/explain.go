@@ -106,8 +106,9 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 		}
 		return apart(waiting, total, name)
 	case len(unknown) == 0 && len(ended) == 0 && len(all) > 1:
-		most, rest := all[0], all[1:]
-		if most.Wait.Reason != "" && most.Wait.Reason != Running && most.Count >= 3 && 4*most.Count >= 3*total {
+		most := all[0]
+		rest := slices.DeleteFunc(slices.Clone(all[1:]), func(c *Class) bool { return c.isIn(most.where()) })
+		if most.Wait.Reason != "" && most.Wait.Reason != Running && most.Count >= 3 && 4*most.Count >= 3*total && len(rest) > 0 {
 			return name(rest, "%s not in %s", number(ranksOf(rest), "is", "are"), most.where())
 		}
 	case len(ended) > 0 && len(unknown) == 0 && len(others) > 0:
