@@ -294,8 +294,8 @@ func (s *Server) Sweep(here []runkey.Run) {
 	}
 }
 
-// Close stops serving and waits until no request is in progress. The sockets stay, for the next
-// server.
+// Close stops serving and waits until no request is in progress. Sockets of tasks that have not
+// exited stay, for the next server.
 func (s *Server) Close() error {
 	s.group.Close()       // no more connections are accepted
 	err := s.http.Close() // all connections, including connections of ended tasks
@@ -305,6 +305,7 @@ func (s *Server) Close() error {
 	for _, r := range s.groups {
 		r.close()
 	}
+	_ = os.Remove(s.dir) // if it is empty
 	return err
 }
 
