@@ -35,6 +35,8 @@ func fleetOn(t *testing.T, f *fixture, slots int, names ...string) (*fixture, ma
 	for _, name := range names {
 		hosts[name] = f.StartWorker(t, "--host-name", name, "--slots", fmt.Sprint(slots), "--label", "rack="+name)
 	}
+	// A host that is stopped before it has joined stays in the list, as silent.
+	harness.Eventually(t, "all have joined", func() bool { return len(f.hosts()) == len(names)+1 })
 	f.worker.Kill(syscall.SIGTERM)
 	f.worker.ExitCode()
 	harness.Eventually(t, "these are the hosts", func() bool { return len(f.hosts()) == len(names) })
