@@ -60,7 +60,7 @@ func TestForeignDatabase(t *testing.T) {
 			"is another program's database",
 		},
 		"newer":        {stamped("server_version = '1.99.0'"), "was last used by Temporal server 1.99.0, which is newer"},
-		"too old":      {stamped("server_version = '1.20.3'"), "was last used by Temporal server 1.20.3, too old"},
+		"too old":      {stamped("server_version = '1.20.3'"), "was last used by Temporal server 1.20.3, which is too old"},
 		"other schema": {stamped("schema_digest = 'x'"), "has the schema of Temporal server"},
 		"no version":   {stamped("server_version = 'x'"), "unknown server version"},
 		"empty stamp": {func(t *testing.T, path string) {
@@ -76,7 +76,7 @@ func TestForeignDatabase(t *testing.T) {
 			says := refused(t, ExitFailure, "--port=0", "--headless", "--db", path)
 			assert.Contains(t, says, "--db: "+path)
 			assert.Contains(t, says, c.says)
-			assert.Regexp(t, "choose another|give a file|cannot be opened", says, "says what to do")
+			assert.Regexp(t, "choose another|name a file|cannot be opened", says, "says what to do")
 			assert.True(t, before == contents(path), "it is as it was")
 		})
 	}
