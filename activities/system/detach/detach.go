@@ -51,7 +51,7 @@ func Start(cmd *exec.Cmd) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	RaiseLimits(cmd.Process.Pid)
+	raiseLimits(cmd.Process.Pid)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	case "command":
 		command()
 	case "background":
-		RaiseLimits(0)
+		raiseLimits(0)
 		if err := json.NewEncoder(os.Stdout).Encode(look()); err != nil {
 			panic(err)
 		}

@@ -11,10 +11,10 @@ import (
 // limits is the number of limits that setrlimit(2) supports.
 const limits = 16
 
-// RaiseLimits raises a process's limits to process 1's, within its permissions, and its limit of
+// raiseLimits raises a process's limits to process 1's, within its permissions, and its limit of
 // open files to the hard limit. It sets the process's score for the OOM killer to 0. It never
 // lowers a limit. A pid of 0 means this process.
-func RaiseLimits(pid int) {
+func raiseLimits(pid int) {
 	for resource := range limits {
 		var first, own unix.Rlimit
 		if unix.Prlimit(pid, resource, nil, &own) != nil {
