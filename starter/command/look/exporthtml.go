@@ -30,7 +30,7 @@ const (
 
 // exportHTML writes a run's page to a file.
 func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) error {
-	of, err := AccountOf(ctx, a, r)
+	of, err := accountOf(ctx, a, r)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func Show(a *cli.App) *cobra.Command {
 		Short: "Show how a run was started",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if !only {
-			of, err := AccountOf(ctx, a, r)
+			of, err := accountOf(ctx, a, r)
 			if err != nil {
 				return err
 			}
@@ -70,9 +70,9 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 // filesTake limits reading processes' files on other hosts.
 const filesTake = 10 * time.Second
 
-// AccountOf returns everything known about a run, on this machine and on hosts that serve their
+// accountOf returns everything known about a run, on this machine and on hosts that serve their
 // files.
-func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
+func accountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
 	of, err := AccountHere(ctx, r)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	return of, nil
 }
 
-// AccountHere is like AccountOf without other hosts.
+// AccountHere is like accountOf without other hosts.
 func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
