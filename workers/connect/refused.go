@@ -96,8 +96,8 @@ func plainCause(err error) string {
 	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }
 
-// late is the error of a request that a server accepts but does not answer.
-const late = "the Temporal server does not answer in time; check whether its database is up"
+// Late is the error of a request that a server accepts but does not answer.
+const Late = "the Temporal server does not answer in time; check whether its database is up"
 
 // sayRefused adds the remedy to the error of a request that the server does not allow or does not
 // answer in time.
@@ -111,7 +111,7 @@ func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 	case codes.Unauthenticated:
 		remedy = "it does not accept this program's API key or certificate, or they have expired: use others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
 	case codes.DeadlineExceeded:
-		return status.Error(s.Code(), late)
+		return status.Error(s.Code(), Late)
 	default:
 		return err
 	}

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -82,6 +84,9 @@ func (a *App) SayError(err error) (text string) {
 		return ""
 	}
 	text = spec.EscapeControl(err.Error() + fault.LimitOf(err))
+	if text == context.DeadlineExceeded.Error() {
+		text = connect.Late
+	}
 	a.Say("%s", a.Color.Bad(text))
 	return text
 }

@@ -124,7 +124,8 @@ func TestExitCodes(t *testing.T) {
 
 func TestErrorsAreSaidInOneShape(t *testing.T) {
 	for want, err := range map[string]error{
-		"clusterrun: x\n":      errors.New("x"),
+		"clusterrun: x\n": errors.New("x"),
+		"clusterrun: the Temporal server does not answer in time; check whether its database is up\n": context.DeadlineExceeded,
 		"":                     &ExitError{Code: 3},
 		"clusterrun: why\n":    &ExitError{Code: 3, Cause: errors.New("why")},
 		"clusterrun: a\n  b\n": errors.New("a\nb"),
