@@ -27,7 +27,7 @@ import (
 type leave struct {
 	signers []string
 	as      string // the user of its tasks
-	// statement is the ID of the spec, or empty without a policy.
+	// statement is the ID of the spec, or empty if this host has no policy.
 	statement string
 }
 
@@ -131,7 +131,7 @@ func useOf(run runkey.Run) guard.Use {
 func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	t := *in.Added
 	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
-		return before.Signers, nil // another attempt, which may find the process alive
+		return before.Signers, nil // another attempt, whose process may still be alive
 	}
 	signers, err := g.admitStart(p, t, &in)
 	if err == nil && g.Guard != nil {
@@ -145,7 +145,7 @@ func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	return signers, nil
 }
 
-// admitStart returns the signers of a task that is outside the spec or differs from it. A task
+// admitStart returns the signers of a task that is missing from the spec or differs from it. A task
 // identical to its spec is signed with the spec. If launch is nil, nothing is started yet.
 func (g *gate) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
 	if g.Guard == nil {
@@ -200,7 +200,7 @@ func (g *gate) checkCluster(p *plan, c hostapi.Cluster) error {
 	return nil
 }
 
-// forgetSignatures removes notes of signatures that are no longer needed.
+// forgetSignatures removes records of signatures that are no longer needed.
 func (g *gate) forgetSignatures() {
 	err := g.Guard.Forget(func(u guard.Use) bool {
 		_, err := g.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})

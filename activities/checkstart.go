@@ -41,7 +41,7 @@ type addedTask struct {
 // groupOfAdded returns an added task's port lease group. Groups of a reservation count from 0.
 func groupOfAdded(rank int) int { return -1 - rank }
 
-// addTask adds such a task to the plan.
+// addTask adds a task that is outside the spec to the plan.
 func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskInput) error {
 	t := *in.Added
 	p, err := h.plans.get(run)
@@ -80,7 +80,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskIn
 	return err
 }
 
-// slots returns the number of slots that the run's tasks take on this host.
+// slots returns the number of slots that the run's tasks occupy on this host.
 func (p *plan) slots() int { return len(p.Tasks) + len(p.Added) }
 
 // clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself in it;

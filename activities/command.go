@@ -75,7 +75,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	dir := process.Dir
 	looksIn := env
 	if user != nil {
-		// The policy checked the program that the host worker finds.
+		// The policy checked the program found with the host worker's environment.
 		looksIn = slices.Concat(l.environ(), envList(variables))
 	}
 	program := lookPath(t.Command[0], dir, looksIn)
@@ -131,8 +131,8 @@ func ownProgram() (string, error) {
 	return strings.TrimSuffix(self, " (deleted)"), nil
 }
 
-// restartCount returns the restart count of a task's process n. In restart scope "group" all tasks
-// of a generation must get the same count.
+// restartCount returns the restart count of a task's process n. If the restart scope is "group",
+// all tasks of a generation get the same count.
 func (p *plan) restartCount(generation, n int) int {
 	if p.Spec.RestartScope == spec.RestartScopeGroup {
 		return generation
@@ -179,8 +179,8 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 	return os.DevNull
 }
 
-// installHook returns the directory with the hook for tasks' Python programs. If it cannot be
-// written, tasks start without it.
+// installHook returns the directory that contains the hook for tasks' Python programs. If the hook
+// cannot be written, tasks start without it.
 func installHook(c Config) string {
 	self, err := ownProgram()
 	if err != nil {
@@ -201,7 +201,7 @@ type variables struct {
 	allowed policy.Secrets
 	// base is the host worker's environment, and own is [Config.Env].
 	base, own []string
-	// known caches the answers for callers that ask for many tasks.
+	// known caches the values for callers that look up many tasks.
 	known map[spec.Source]answer
 }
 
@@ -214,11 +214,11 @@ func (c *checks) variables(allowed policy.Secrets) variables {
 	return variables{c.Name, allowed, c.environ(), c.Env, map[spec.Source]answer{}}
 }
 
-// lent contains the secrets that runs may use on a host worker without a policy: those that its
+// lent contains the secrets that runs may use on a host worker without a policy: the secrets that
 // tasks could read themselves.
 var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
-// of returns a task's variables, and a problem for each one without a value on this host.
+// of returns a task's variables, and a problem for each variable without a value on this host.
 func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
 	values := make(map[string]string, len(v.own)+len(t.Env))
 	for _, kv := range v.own {

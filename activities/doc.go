@@ -28,9 +28,9 @@
 // # Heartbeats
 //
 // Heartbeats go through the client instead of the activity's context. A failed SDK heartbeat
-// cancels the context, so a server that is away for two seconds would look like a cancellation.
-// Through the client only an answer counts: either a cancellation, or that the server no longer
-// knows the attempt. Without an answer RunTask continues. A task heartbeats every 1 to 8 s,
+// cancels the context, so an outage of two seconds would look like a cancellation. With the client,
+// only an answer stops RunTask: either a cancellation, or a report that the server no longer knows
+// the attempt. RunTask continues if the server does not answer. A task heartbeats every 1 to 8 s,
 // depending on the size of its run, and always on whole seconds, so that a host with many tasks
 // wakes up once a second for all of them.
 //
@@ -40,38 +40,39 @@
 // may start, then returns a retryable error with the delay; the next attempt finds the permission
 // in the journal. An attempt that starts for another reason (a heartbeat timeout, a killed host
 // worker) either adopts a living process or judges an exit that has not been judged yet. Nothing is
-// started without permission in the journal, so nothing runs twice by accident.
+// started without permission in the journal, so no process is started twice by accident.
 //
 // # Taking over
 //
 // A host worker that is asked to exit fails its activities in a way that makes the server retry
-// them immediately. If it is killed, the next host worker process does that in its place. Without
-// one, the server retries them when their heartbeats have been missing for 20 s, or a minute in a
-// large run. Either way the next host worker adopts the processes, which notice nothing.
+// them immediately. If it is killed, the next host worker process fails them instead. If no process
+// follows, the server retries the activities when it has received no heartbeat for 20 s, or for a
+// minute in a large run. In each case the next host worker adopts the processes, which continue
+// undisturbed.
 //
 // # The fence
 //
 // A process that may be started elsewhere lives only while its host has contact. The supervisor
 // keeps the process's deadline on CLOCK_BOOTTIME: the send time of its own activity's last answered
-// heartbeat, plus stop_after. The host worker renews it after each answer, under the fence of its
-// attempt, and a start needs an answer to the attempt that starts. So a host worker that was
-// killed, is frozen, crashes repeatedly, waits for a connection or cannot log in does not extend
-// the deadline. When it passes, the supervisor stops the process (cause host-lost, reason cut-off).
-// The deadline is per process rather than per run, because an answer for one task proves nothing
-// about another task's closed activity. It need not survive the supervisor, since the processes die
-// with the supervisor.
+// heartbeat, plus stop_after. The host worker renews the deadline after each answer, under the
+// fence of its attempt, and an attempt needs an answer before it may start a process. So a host
+// worker that was killed, is frozen, crashes repeatedly, waits for a connection or cannot log in
+// does not extend the deadline. When the deadline passes, the supervisor stops the process (cause
+// host-lost, reason cut-off). The deadline is per process rather than per run, because an answer
+// for one task proves nothing about another task's closed activity. The deadline need not outlive
+// the supervisor, since the processes die with the supervisor.
 //
-// The run counts independently, with the same numbers (lifecycle.Fence). It gives the host up when
-// an activity's first attempt has not been picked up for that long. With on_disconnect: keep there
-// is no deadline, and the run waits for its hosts without limit.
+// The run measures the same times independently (lifecycle.Fence). It gives the host up if no host
+// worker has picked up an activity's first attempt within that time. With on_disconnect: keep there
+// is no deadline, and the run waits for its hosts indefinitely.
 //
-// With two bounds (package lease) the deadline is the lease's expiry less a third, which is left
-// for the process to exit. An unanswered heartbeat is also sent to the run's other hosts (package
-// witness), and their answers also renew the deadline.
+// With two bounds (package lease) the deadline is a third of the lease before its expiry, which
+// leaves that third for the process to exit. An unanswered heartbeat is also sent to the run's
+// other hosts (package witness), whose answers also renew the deadline.
 //
 // # Processes without a lease
 //
-// Every 2 s the reconciler (reconcile.go) asks the server about the runs with processes on this
-// host but no lease. It stops a process only if its run is closed or does not list the task's
-// activity. This finds a run that was terminated while the host worker was down.
+// Every 2 s the reconciler (reconcile.go) asks the server about each run that has processes but no
+// lease on this host. It stops a process only if the process's run is closed or does not list the
+// task's activity. In this way it finds a run that was terminated while the host worker was down.
 package activities

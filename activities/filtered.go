@@ -23,8 +23,8 @@ func (p *plan) filters() bool {
 	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
 }
 
-// collect starts collecting a run's lines unless collection is in progress or the run does not need
-// it. A released run's lines are complete.
+// collect starts collecting a run's lines, unless collection is already in progress or the run does
+// not need it. The lines of a released run are already complete.
 func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
@@ -57,14 +57,14 @@ func (c *collectors) collect(p *plan) {
 		},
 	}
 	if p.Cluster.Hosts > 1 && p.Spec.Logs.Dir != "" {
-		// The hosts may share the directory.
+		// Hosts may share the directory, so each uses its own name.
 		o.Name = c.Name
 	}
 	c.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
 }
 
-// collectRest collects the remaining lines of a run after all its processes ended, or all lines if
-// this host worker has seen none of the processes.
+// collectRest collects a run's remaining lines after all of its processes have exited, or all lines
+// if this host worker has not seen any of the processes.
 func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	c.collect(p)
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
@@ -74,8 +74,8 @@ func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	}
 }
 
-// endCollecting ends a run's collection. If ctx is done first, the collection continues, and the
-// caller can retry.
+// endCollecting waits until a run's collection is complete. If ctx is done first, the collection
+// continues, and the caller can retry.
 func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
 	c.mu.Lock()
 	one := c.byRun[run]

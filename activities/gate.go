@@ -27,7 +27,7 @@ func (p *plan) signersOf(task string) []string {
 // decide consults the policy about a task's process, or about a request to it.
 func (g *gate) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
 	if g.Guard == nil {
-		return g.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
+		return g.Guard.Decide(policy.Request{}) // skips the lookups of requestFor
 	}
 	r := g.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
 	r.Ask = ask
@@ -40,7 +40,7 @@ func (g *gate) denied(p *plan, e guard.Entry, why string) error {
 	return fmt.Errorf("the policy of host %s does not allow it: %s", g.Name, why)
 }
 
-// refused logs a refusal. An audit log error does not change the refusal.
+// refused logs a refusal. The refusal stands even if it cannot be logged.
 func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := g.Guard.Log(e); err != nil {
@@ -123,8 +123,8 @@ func (g *gate) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers 
 	return PolicyRequest(s, t, g.ships.shipsTo(run, s), signers)
 }
 
-// goesUp returns a problem if a task's path contains a ".." element, which may lead elsewhere after
-// a link. Otherwise it returns an empty string.
+// goesUp returns a problem if a task's path contains a ".." element, which may lead elsewhere if it
+// follows a link. Otherwise it returns an empty string.
 func goesUp(s *spec.RunSpec, t spec.Task) string {
 	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
 	if len(t.Command) > 0 {
@@ -156,8 +156,7 @@ func resolved(dir string) string {
 	return dir
 }
 
-// known returns a path in the form that a policy uses, with ship:/ for the directory that the run
-// ships.
+// known returns a path as policies write it, with ship:/ for the directory that the run ships.
 func known(ships, path string) string {
 	if ships == "" {
 		return path

@@ -22,10 +22,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Heartbeats report that a task's lease is held, and the host and pid of its process. With each one
-// the host records the sizes of the process's output ([tasklog.Times]). The answers report
-// cancellations that the server could not push, so small runs beat often. Large runs beat less
-// often, which spares the server and the host: a run's tasks together send at most 32 beats a
+// A heartbeat reports that a task's lease is held, and by which host and for which pid. With each
+// heartbeat the host records the sizes of the process's output ([tasklog.Times]). The answers
+// report cancellations that the server could not push, so small runs beat often. Large runs beat
+// less often to spare the server and the host: a run's tasks together send at most 32 beats a
 // second.
 const (
 	minBeat = time.Second
@@ -45,9 +45,9 @@ func beatInterval(tasks int, timeout time.Duration) time.Duration {
 	return min(max(time.Duration(tasks)*time.Second/manyTasks, minBeat), timeout*2/5)
 }
 
-// untilBeat returns an interval that ends at the host's phase within a second. Sending all of a
-// host's beats together once a second wakes it up far less often than sending them at different
-// times.
+// untilBeat returns an interval that ends at the host's phase within a second. A host that sends
+// all of its beats together once a second wakes up far less often than one that sends them at
+// different times.
 func untilBeat(now time.Time, interval, phase time.Duration) time.Duration {
 	return now.Add(interval - phase).Truncate(time.Second).Add(phase).Sub(now)
 }
@@ -70,8 +70,8 @@ type beater struct {
 	phase    time.Duration
 	times    *tasklog.Times
 	history  *usageHistory
-	// answers receives the server's answers that require an action. A temporarily unreachable
-	// server requires none.
+	// answers receives the server's answers that require an action. If the server is temporarily
+	// unreachable, no action is required.
 	answers chan error
 	beating chan struct{} // has an element during a beat
 }
@@ -160,7 +160,7 @@ func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 // for lack of contact.
 const beatsInContact = 4
 
-// stopAfter returns how long a process of the run continues without contact. 0 means no limit.
+// stopAfter returns how long the run's processes continue without contact. 0 means no limit.
 func (p *plan) stopAfter() time.Duration {
 	if p.bounds != nil {
 		return p.bounds.Short
@@ -168,8 +168,8 @@ func (p *plan) stopAfter() time.Duration {
 	return p.Spec.StopAfter(p.Cluster.Hosts)
 }
 
-// grace returns the time that a process without contact gets to exit. With two bounds it is part of
-// the lease, which ends with SIGKILL; otherwise it follows the lease.
+// grace returns how long a process without contact has to exit. With two bounds this time is part
+// of the lease, which ends with SIGKILL; otherwise it follows the lease.
 func (p *plan) grace(stop time.Duration) (grace, early time.Duration) {
 	if p.bounds != nil {
 		grace = p.bounds.Grace(stop)
@@ -188,8 +188,8 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 }
 
 // contact returns a process's first contact. If the process needs contact, the server must just
-// have answered for this very attempt. An attempt that was frozen for a while may no longer be
-// valid. Delivering the attempt counts as such an answer.
+// have answered for this very attempt. The delivery of the attempt counts as such an answer. An
+// attempt that was frozen for a while may no longer be valid.
 func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -226,7 +226,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	}
 }
 
-// delivered returns when the poll for this attempt was sent, or 0 if that is unknown.
+// delivered returns when the poll for this attempt was sent, or 0 if the time is unknown.
 func (l *taskLease) delivered() int64 {
 	if l.AskedAt == nil {
 		return 0
@@ -279,11 +279,11 @@ func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) le
 	return ""
 }
 
-// sendBeat sends a heartbeat, and returns the server's answer and when it was asked. If the run has
-// two bounds and the server does not answer, the run's other hosts are asked to pass the heartbeat
-// on; if none of them has contact either, the lease is extended. While the server is away, both are
-// asked at the same time. ctx is canceled when the process exits, and beating when our patience
-// runs out.
+// sendBeat sends a heartbeat, and returns the server's answer and the time of the request. If the
+// run has two bounds and the server does not answer, the run's other hosts are asked to pass the
+// heartbeat on; if they have no contact either, the lease is extended. While the server is away,
+// the server and the hosts are asked at the same time. ctx is canceled when the process exits, and
+// beating after beatPatience.
 func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) (sent int64, err error) {
 	sent = supervisor.BootNanos()
 	if l.holder == nil {
@@ -334,8 +334,8 @@ func (l *taskLease) askOthers(ctx context.Context, beat spec.Heartbeat) lease.An
 	})
 }
 
-// withDeadline returns the plan after starting max_run_time, which counts from the first task
-// started on this host. The workflow also starts its own timer at that moment.
+// withDeadline returns the plan with the deadline of max_run_time, which counts from the first task
+// started on this host. The workflow starts its own timer at the same moment.
 func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 	p, err := h.plans.get(run)
 	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == proc.BootID() {
@@ -358,8 +358,8 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt returns when the supervisor kills the process unasked, or 0 for never. The workflow's own
-// timer fires earlier while the server can be reached; this limit works during outages.
+// killAt returns when the supervisor kills the process without a request, or 0 for never. If the
+// server can be reached, the workflow's own timer fires earlier; this limit works during outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {
 		return 0

@@ -40,8 +40,8 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	return runs
 }
 
-// AwaitIdle returns when RunTask no longer holds a lease, so that all of them could report how
-// their processes ended. It returns early when ctx is done.
+// AwaitIdle returns when no RunTask call holds a lease, so that each call had time to report how
+// its process ended. It returns early when ctx is done.
 func (h *Host) AwaitIdle(ctx context.Context) {
 	for h.leases.count() > 0 {
 		select {
