@@ -26,7 +26,7 @@ const sigkill = int(unix.SIGKILL)
 // frameLines lines before them if they start within a frame.
 const stderrLines, frameLines = 8, 3
 
-// maxReported limits a reported error's line among the printed ones, in bytes.
+// maxReported limits the line for a reported error among the printed errors, in bytes.
 const maxReported = 240
 
 // exitOf converts the supervisor's record of an exit without reading any file.
@@ -50,8 +50,8 @@ func exitOf(p supervisor.Process, owned bool) spec.Exit {
 	return e
 }
 
-// causeOf returns why a process ended. A process that exited with 0 despite a collateral stop
-// completed, and one that died of our signal did not fail.
+// causeOf returns why a process exited. A process that exits with 0 despite a collateral stop has
+// completed, and a process killed by our signal has not failed.
 func causeOf(e *supervisor.Exit, owned bool) spec.Cause {
 	switch {
 	case e.Lost:
@@ -92,7 +92,7 @@ func describeExit(host string, p supervisor.Process, owned bool) (spec.Exit, jso
 	if p.LogDir == "" {
 		return e, nil
 	}
-	// Output after the last heartbeat counts as written at the exit.
+	// Output after the last heartbeat counts as written when the process exited.
 	times := tasklog.NewTimes(p.LogDir)
 	times.NoteEnd(p.Exit.Ended)
 	e.Usage.OutputBytes = times.Written()
@@ -164,8 +164,8 @@ func describeExit(host string, p supervisor.Process, owned bool) (spec.Exit, jso
 	return bound(e), nil
 }
 
-// fromWhom returns who sent the signal that killed a process, if that is of interest. sent reports
-// whether a request had sent it.
+// fromWhom returns who sent the signal that killed a process, if the sender is of interest. sent
+// reports whether a request had sent it.
 func fromWhom(e spec.Exit, sent bool) string {
 	switch {
 	case sent:
@@ -188,7 +188,7 @@ func fromFrame(words string) string {
 	for at > 0 && is(at, rest) {
 		at--
 	}
-	if !is(at, frame) { // it starts too far ahead
+	if !is(at, frame) { // the frame starts too far up
 		for at = begin; at < len(lines)-1 && is(at, rest); {
 			at++
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// Holds returns the runs' reservations on this host, oldest first, for a fleet that the host joins.
+// Holds returns the runs' reservations on this host, oldest first. The host reports them when it
+// joins a fleet.
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {

@@ -56,8 +56,8 @@ type Config struct {
 	Owned bool
 	// OwnersOutput reports whether streams without a file go to the owner's output.
 	OwnersOutput bool
-	// Environ is the environment that processes on this host inherit, and Process the process that
-	// they inherit limits and processors from. The default is this process.
+	// Environ is the environment that processes on this host inherit. They inherit limits and
+	// processors from Process. Both default to this process.
 	Environ []string
 	Process int
 	// HookDir is the directory for the module that Python programs import first. Default: StateDir.
@@ -74,22 +74,23 @@ type Config struct {
 	Guard      *guard.Guard
 	Supervisor supervisor.API
 	Server     Server
-	// Files serves the files of runs to other hosts. If nil, they can be read only on this host.
+	// Files serves runs' files to other hosts. If nil, the files can be read only on this host.
 	Files *hostservice.Server
-	// Rounds keeps the barriers across hosts that tasks of this host wait at. If nil, there are no
+	// Rounds holds the barriers across hosts at which this host's tasks wait. If nil, there are no
 	// such barriers.
 	Rounds barriers.Server
 	// Runs sends tasks' requests to their runs. If nil, tasks cannot make requests.
 	Runs taskservices.Runs
-	// Queues returns a client of a run's closure queue, which tasks of this host serve and
-	// schedule. If nil, tasks can do neither.
+	// Queues returns a client of a run's closure queue, through which this host's tasks serve and
+	// schedule closures. If nil, tasks can do neither.
 	Queues func(run spec.RunRef) (*closurequeue.Client, error)
 	// Poll polls for a run's batches of closures until stop is called.
 	Poll func(run spec.RunRef, b *closures.Broker) (stop func())
 	// Fleet is notified when a run no longer holds anything on this host, unless the run itself
-	// reports it. If nil, this host is not in a fleet.
+	// notifies it. If nil, this host is not in a fleet.
 	Fleet Fleet
-	// Checks decide whether this host is fit for a generation's tasks. If nil, it is.
+	// Checks decide whether this host is fit for a generation's tasks. If nil, the host is always
+	// fit.
 	Checks *hostcheck.Checker
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
@@ -111,15 +112,15 @@ func (c *Config) environ() []string {
 	return c.Environ
 }
 
-// getenv returns a variable of that environment.
+// getenv returns a variable of the environment that processes inherit.
 func (c *Config) getenv(name string) string { return lookup(c.environ(), name) }
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {
-	// RecordActivityHeartbeat replaces the activity context's heartbeat. If that fails, it cancels
-	// the context, so a server that is away for a second would look like a cancellation.
+	// RecordActivityHeartbeat replaces the activity context's heartbeat, which cancels the context
+	// when it fails, so an outage of a second would look like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
-	// CancelRun cancels the run that began with the given execution, and DescribeRun describes the
+	// CancelRun cancels the run that began with the given execution. DescribeRun describes that
 	// run's current or last execution.
 	CancelRun(ctx context.Context, workflowID, began string) error
 	DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
@@ -128,7 +129,8 @@ type Server interface {
 	// ReadShared reads a value that the run shares with its hosts.
 	ReadShared(ctx context.Context, at hostapi.Shared, value any) error
 	// Identity returns an ID of the server and its database, or an empty string if the server does
-	// not provide one. KnownIdentity returns it without a request, unless the connection is new.
+	// not provide one. KnownIdentity returns the same ID, and sends a request only if the
+	// connection is new.
 	Identity(ctx context.Context, namespace string) (string, error)
 	KnownIdentity(ctx context.Context, namespace string) (string, error)
 }
@@ -200,8 +202,8 @@ func NewHost(c Config) (*Host, error) {
 	return h, err
 }
 
-// Close ends everything that the host does outside its activities, and waits for it. Processes
-// continue, and their tasks repeat their requests to the next host worker.
+// Close stops everything that the host does outside its activities, and waits until it has stopped.
+// Processes continue, and their tasks repeat requests to the next host worker.
 func (h *Host) Close() {
 	h.group.Close()
 	h.services.Close()
@@ -226,8 +228,8 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
-// SlowestRatio returns the step time of this host's slowest task, divided by the other tasks'
-// median; see [taskservices.Services.SlowestRatio].
+// SlowestRatio returns the step time of this host's slowest task divided by the median of its other
+// tasks; see [taskservices.Services.SlowestRatio].
 func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
 // Brokers returns the brokers through which this host's tasks call closures.
@@ -246,14 +248,14 @@ type core struct {
 	now      func() time.Time
 }
 
-// The parts of a host. Each decides one thing.
+// The parts of a host, each with one responsibility.
 type (
 	// gate asks the policy, and writes the audit log.
 	gate struct {
 		*core
 		ships *shipping
 	}
-	// shipping fetches runs' archives, and finds their directories.
+	// shipping fetches runs' archives and finds the directories that they are unpacked to.
 	shipping struct{ *core }
 	// checks finds problems that would keep a task from starting on this host.
 	checks struct {
@@ -284,8 +286,9 @@ type (
 		stops    *stopper
 		captures *captures
 	}
-	// collectors collect the filtered lines of the runs that ask for them, from a run's first task
-	// on this host to its release. They stop with this host worker, and the next one restarts them.
+	// collectors collect filtered lines for the runs that request them, from a run's first task on
+	// this host to the run's release. They stop with this host worker, and the next host worker
+	// restarts them.
 	collectors struct {
 		*core
 		mu    sync.Mutex
@@ -302,7 +305,7 @@ type (
 		collectors   *collectors
 		witnesses    *witness.Witnesses
 
-		// strangers contains the runs that a changed server has been logged for.
+		// strangers contains the runs for which a changed server has been logged.
 		strangers sync.Map // of runkey.Run
 	}
 )

@@ -15,7 +15,8 @@ type leases struct {
 	nudge    chan struct{}       // wakes the reconciler
 	ended    chan struct{}       // has an element after a lease was released
 	silences sync.Map            // from runkey.Task to whether it is silent
-	// acted contains each taskGroup that had on_silence since its last sign of life.
+	// acted contains each taskGroup for which on_silence was carried out since the group's last
+	// sign of life.
 	acted sync.Map
 }
 
@@ -37,8 +38,8 @@ func (l *leases) attach(k runkey.Task) {
 	l.attached[k]++
 }
 
-// detach releases a lease. ended reports whether the process has ended. If it has not, detach wakes
-// the reconciler, because the run may have been closed.
+// detach releases a lease. ended reports whether the process has exited. If it is false, detach
+// wakes the reconciler, because the run may have been closed.
 func (l *leases) detach(k runkey.Task, ended bool) {
 	l.mu.Lock()
 	if l.attached[k]--; l.attached[k] <= 0 {
@@ -99,9 +100,9 @@ func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 	return tasks
 }
 
-// holdsAny reports whether a task of the run has a lease on this host. Such a run need not be
-// looked up on the server, because the lease is notified when the run ends. Releasing a lease
-// triggers another check.
+// holdsAny reports whether any of the run's tasks has a lease on this host. If so, the run need not
+// be looked up on the server: the lease is notified when the run ends, and its release triggers
+// another check.
 func (l *leases) holdsAny(p *plan) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

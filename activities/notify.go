@@ -61,7 +61,7 @@ func (h *Host) refusedNotice(run runkey.Run, signers []string, why string) error
 type receiver struct {
 	decision        policy.Decision
 	address, secret string
-	// problem is the reason why this host sends it nothing.
+	// problem is the reason why this host does not send it notices.
 	problem *spec.Problem
 }
 

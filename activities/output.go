@@ -31,16 +31,16 @@ type outputEnd struct {
 	lines  []string
 }
 
-// lastOutput returns the end of each process's output, prefixed as on the console, by task and then
-// by process. If that is too much, every stream is shortened, and each task's last process has
-// precedence.
+// lastOutput returns the end of each process's output, prefixed as on the console, ordered by task
+// and then by process. If the output is too long, every stream is shortened, and each task's last
+// process has precedence.
 func lastOutput(p *plan, processes []supervisor.Process) []string {
 	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
 	if err != nil {
 		return nil
 	}
 	var all []*outputEnd
-	byAge := map[int][]*outputEnd{} // by the number of the task's later processes
+	byAge := map[int][]*outputEnd{} // keyed by how many later processes the task has
 	later := map[string]int{}
 	for _, q := range slices.Backward(processes) {
 		age := later[q.Key.Task]
@@ -73,8 +73,8 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 	return lines
 }
 
-// shareOf returns each stream's share such that all of them together fit in total, and small
-// streams are complete.
+// shareOf returns the largest share of a stream for which all streams together fit in total.
+// Streams smaller than the share are complete.
 func shareOf(ends []*outputEnd, total int) int {
 	sizes := list.Of(ends, func(end *outputEnd) int { return end.size })
 	slices.Sort(sizes)
@@ -115,7 +115,8 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 // only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
-// printedError returns the error in a process's output that killed it or soon will, or nil.
+// printedError returns the error that a process has printed and that killed it or soon will. It
+// returns nil if there is no such error.
 func printedError(logDir string) *spec.PrintedError {
 	if logDir == "" {
 		return nil
@@ -158,7 +159,7 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 		_ = user.Do(func() error {
 			_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
 			if shows = err == nil; !shows {
-				// The present output was printed before the stop.
+				// Record that the output so far was printed before the stop.
 				tasklog.NewTimes(p.LogDir).Note()
 				e := printedError(p.LogDir)
 				shows = e != nil && !e.Survivable
@@ -178,11 +179,11 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 // lookPatience is the maximum time to wait for the file system before a process is stopped.
 const lookPatience = time.Second
 
-// maxMessage limits failure messages, in bytes, because they are part of the run's mutable state.
+// maxMessage limits failure messages, in bytes, because the run's mutable state contains them.
 const maxMessage = 1024
 
-// bounded makes a string fit for a failure. A program may write anything, and a failure that is not
-// valid UTF-8 cannot be sent at all.
+// bounded makes a string short and valid enough for a failure message. A program may write
+// anything, but a failure that is not valid UTF-8 cannot be sent.
 func bounded(s string) string {
 	return shorten.Text(strings.ToValidUTF8(s, "\uFFFD"), maxMessage)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// plan is a host's record of a run with tasks on it. It is on disk before Reserve answers, so that
-// any later host worker can serve the run.
+// plan is a host's record of a run that has tasks on the host. It is on disk before Reserve
+// answers, so that any later host worker can serve the run.
 type plan struct {
 	Run        runkey.Run    `json:"run"`
 	Generation int           `json:"generation"`
@@ -49,9 +49,9 @@ type plan struct {
 	User *hostuser.User `json:"user,omitempty"`
 	// LogRoot is the directory for the logs of runs.
 	LogRoot string `json:"log_root"`
-	// Firsts contains the number of the first process of each generation that does not start at 0.
-	// Processes are numbered over a task's life, but the supervisor numbers them from 0 in each
-	// generation.
+	// Firsts contains the number of the first process for each generation that does not start at 0.
+	// A task's processes are numbered throughout its life, but the supervisor numbers them from 0
+	// in each generation.
 	Firsts map[int]int `json:"firsts,omitempty"`
 	// Elapsed is the run time before this plan was made.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
@@ -64,8 +64,8 @@ type plan struct {
 	// Server is the run's [Server.Identity].
 	Server   string    `json:"server,omitempty"`
 	Reserved time.Time `json:"reserved"`
-	// Released reports whether the run has released this host. The plan stays until the run
-	// is closed, so that a repeated release gets the same answer.
+	// Released reports whether the run has released this host. The plan is kept until the run is
+	// closed, so that a repeated release gets the same answer.
 	Released bool `json:"released,omitempty"`
 	// Stuck are the tasks with processes that survived SIGKILL. They hold their slots and GPUs.
 	Stuck []stuckTask `json:"stuck,omitempty"`
@@ -78,7 +78,7 @@ type plan struct {
 	// Notes are written by the services of the run's tasks.
 	taskservices.Notes
 
-	// bounds are the two bounds with which the run offers a task, or nil.
+	// bounds are the two bounds of the lease with which the run offers a task, or nil.
 	bounds *lease.Bounds
 }
 
@@ -118,7 +118,7 @@ func (p *plan) runDirBelow(root string) string {
 
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
-// errNoPlan is returned if this host does not have a plan of the run, because the run was released
+// errNoPlan is returned if this host does not have a plan for the run, because the run was released
 // or was reserved with another state directory.
 var errNoPlan = errors.New("this host has no record of the run")
 
@@ -129,7 +129,7 @@ type planStore struct {
 	// mu is never held during file access, so a slow disk blocks neither readers nor other runs.
 	mu    sync.RWMutex
 	plans map[runkey.Run]*plan
-	// changing contains the runs with changes to their plans in progress or waiting.
+	// changing contains the runs whose plans are being changed or are waiting to be changed.
 	changing map[runkey.Run]*planLock
 	// changes receives a new value after each change.
 	changes background.Feed[struct{}]
@@ -155,7 +155,7 @@ func openPlans(stateDir string) (*planStore, error) {
 		}
 		var p plan
 		if err := json.Unmarshal(b, &p); err != nil {
-			// Other runs must continue; this plan's run is host-lost.
+			// Other runs must continue; the run of the damaged plan is host-lost.
 			if err := os.Rename(f, f+".damaged"); err != nil {
 				return nil, fmt.Errorf("the file %s of a run is damaged and cannot be set aside: %w", f, err)
 			}
@@ -279,8 +279,8 @@ func (s *planStore) write(p *plan) error {
 	if err != nil {
 		return err
 	}
-	// A plan does not need fsync. Only the fact that a process was started must survive a power
-	// cut, and the supervisor's journal records it. Promises to the run must also survive.
+	// A plan needs fsync only if it contains promises to the run. The fact that a process was
+	// started must also survive a power cut, but the supervisor's journal records that.
 	write := atomicfile.Write
 	if len(p.Denied) > 0 {
 		write = atomicfile.WriteSynced
@@ -310,8 +310,8 @@ func (s *planStore) path(run runkey.Run) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// Holds reports whether the host worker with the given state directory, which need not be running,
-// still holds a run.
+// Holds reports whether the host worker with the given state directory still holds a run. The host
+// worker need not be running.
 func Holds(stateDir string, run runkey.Run) bool {
 	journal, _ := supervisor.Journals(stateDir, run)
 	plan := (&planStore{dir: PlansDir(stateDir)}).path(run)

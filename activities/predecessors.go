@@ -16,8 +16,8 @@ import (
 )
 
 // awaitPredecessor waits until all processes of earlier executions with the same workflow ID are
-// gone, because two executions of one job must not share a host. The reconciler stops those with a
-// closed run.
+// gone, because two executions of one job must not share a host. The reconciler stops the processes
+// of closed runs.
 func (r *reservations) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	for {
 		all, err := r.Supervisor.Processes(ctx, runkey.Run{})
@@ -38,9 +38,9 @@ func (r *reservations) awaitPredecessor(ctx context.Context, run runkey.Run) err
 	}
 }
 
-// endOlder stops what remains of earlier generations of the run. Activities of one generation are
-// closed before the next is placed, so these are orphans of a lease that was lost while the group
-// was being stopped.
+// endOlder stops what remains of earlier generations of the run. A generation's activities are
+// closed before the next generation is placed, so these processes are orphans of a lease that was
+// lost while the group was being stopped.
 func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) error {
 	if in.Generation == 0 {
 		return nil
@@ -71,8 +71,8 @@ func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.
 	return nil
 }
 
-// checkUnused refuses a generation that already had processes on this host. Its workflow was reset
-// to an earlier point, and would repeat completed work.
+// checkUnused refuses a generation that already had processes on this host: its workflow was reset
+// to an earlier point and would repeat completed work.
 func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
 	if p, err := r.plans.get(run); err != nil || p.Generation != generation {
 		return nil //nolint:nilerr // nothing was reserved for it

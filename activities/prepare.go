@@ -59,7 +59,7 @@ func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.Deny
 			case p.Generation < in.Generation:
 				return fmt.Errorf("start %d of the run is not assigned to this host; start %d is", in.Generation, p.Generation)
 			case p.Generation > in.Generation:
-				return nil // this host answers only for the later one
+				return nil // this host answers only for the later generation
 			}
 			denied := maps.Clone(p.Denied)
 			if denied == nil {
@@ -97,8 +97,8 @@ func (r *reservations) address(pinned string, port int, alone bool) string {
 const reachTakes = 5 * time.Second
 
 // reachMaster returns an error if tasks on this host would wait for rank 0 at an address that does
-// not lead to its host. Nothing listens at the port before rank 0 does, so a refused connection
-// counts as reached.
+// not lead to rank 0's host. Before rank 0 starts, nothing listens at the port, so a refused
+// connection counts as reached.
 func (h *Host) reachMaster(ctx context.Context, c *hostapi.Cluster) error {
 	master := c.Members[0]
 	if master.Host == h.Name || !slices.Contains(c.Profiles, spec.EnvTorch) {

@@ -33,8 +33,8 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	}
 }
 
-// valuesLent returns the values that a process has by reference. The host worker may also have them
-// under other names, which the process inherits.
+// valuesLent returns the values that a process receives by reference. The host worker's environment
+// may contain the same values under other names, which the process inherits.
 func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
 	names := map[string]bool{}
 	for name, v := range variables {
@@ -54,7 +54,7 @@ func valuesLent(variables spec.Env, environments ...[]string) map[string]bool {
 }
 
 // LastExits returns how the tasks' last processes ended, by task, from the journal of an owner's
-// supervisor that has exited. Tasks without a journalled end are left out.
+// supervisor that has exited. It omits tasks without an exit in the journal.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	processes, err := supervisor.Journalled(stateDir)
 	if err != nil {

@@ -24,12 +24,12 @@ import (
 
 const (
 	sigterm = unix.SIGTERM
-	// defaultGrace is the grace for runs with a spec that is no longer known.
+	// defaultGrace is the grace for runs whose spec is no longer known.
 	defaultGrace = 30 * time.Second
 	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
-	// describedAtMost limits the requests about one run that all of its hosts together send the
-	// server per second, because the answer lists all hosts' activities.
+	// describedAtMost limits the requests per second that all of a run's hosts together send about
+	// that run, because each answer lists the activities of all hosts.
 	describedAtMost = 50
 	// A reservation without a task lapses reservationLapse after the placement timeout, because
 	// Reserve's answer may have been lost and the run placed elsewhere.
@@ -37,8 +37,8 @@ const (
 )
 
 // Reconcile starts watching this host's runs without a lease, until [Host.Close]. A process is
-// stopped only if its run is closed or no longer lists the task's activity as pending. An
-// unreachable server decides nothing.
+// stopped only if its run is closed or no longer lists the task's activity as pending. Nothing is
+// stopped while the server cannot be reached.
 func (h *Host) Reconcile() {
 	h.group.Go(h.watch.takeOver)
 	h.group.Go(h.watch.reconcileAll)
@@ -56,7 +56,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	var looking sync.Map // of runkey.Run
 	for {
 		for _, p := range r.plans.all() {
-			// Each run has its own goroutine, because its processes may use up their grace.
+			// Each run has its own goroutine, because a run's processes may use up their grace.
 			if _, busy := looking.LoadOrStore(p.Run, true); busy {
 				continue
 			}
@@ -79,8 +79,8 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	}
 }
 
-// restOf returns the time between two checks of a run in addition to [reconcileEvery]. If the host
-// does not have the cluster yet, it assumes the same number of tasks on each host.
+// restOf returns the time, in addition to [reconcileEvery], between two checks of a run. If the
+// host does not have the cluster yet, it assumes the same number of tasks on each host.
 func restOf(p *plan) time.Duration {
 	hosts := p.Cluster.Hosts
 	if here := len(p.Tasks); hosts == 0 && here > 0 {
@@ -133,8 +133,8 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// hasLater reports whether an open run has tasks of a later generation. By that time all hosts of
-// that generation have a plan for it.
+// hasLater reports whether an open run has tasks of a later generation. All hosts of such a
+// generation already have a plan for it.
 func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
 	for _, a := range d.GetPendingActivities() {
 		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.RunTask) && its > generation {
@@ -148,8 +148,8 @@ func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation i
 
 func lives(p supervisor.Process) bool { return p.Exit == nil }
 
-// leave frees the slots of a run that continues without this host. The exits of its processes are
-// kept for the release.
+// leave frees the slots of a run that continues without this host. Its processes' exits are kept
+// for the release.
 func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	now, err := r.plans.get(p.Run)
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
@@ -159,8 +159,8 @@ func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	return r.free(ctx, now)
 }
 
-// errNotBegun is returned if a group's activities may not have started yet, or the group may be
-// about to reoffer some. The next round repeats the check.
+// errNotBegun is returned if a group may not have started its activities yet, or may be about to
+// reoffer some of them. The next round repeats the check.
 var errNotBegun = errors.New("a group of the run has not started yet")
 
 // pendingHere returns the pending activities of a run and its groups on this host.
@@ -191,8 +191,8 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	if !p.Released {
 		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
-	stops, _ := p.stops() // of those that are understood
-	// This needs a separate context, because processes may use up their grace.
+	stops, _ := p.stops() // only the stops that are understood
+	// A separate context is needed because processes may use up their grace.
 	ctx, cancel := context.WithTimeout(r.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
 	reply, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
@@ -251,8 +251,8 @@ func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	return false
 }
 
-// stopUnlisted stops processes with activities that the open run does not list. The processes are
-// older than the list.
+// stopUnlisted stops processes whose activities the open run does not list. The processes must be
+// older than that list.
 func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
 	if len(processes) == 0 {
 		now, err := r.plans.get(p.Run)
@@ -260,7 +260,7 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 			return err // reserved again since, or released
 		}
 		if r.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !r.awaited(pending) {
-			return r.leave(ctx, p) // it may return: the server may have been away
+			return r.leave(ctx, p) // the run may return, because the server may have been away
 		}
 		return nil
 	}
@@ -289,9 +289,9 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 	return r.stops.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
-// begun is the minimum history length of an execution that has started its tasks' activities. It
-// does so in its first workflow task, so the history has four events: execution started, and task
-// scheduled, started and completed.
+// begun is the minimum history length of an execution that has started its tasks' activities. An
+// execution starts them in its first workflow task, so the history has four events: execution
+// started, and task scheduled, started and completed.
 const begun = 4
 
 // takingOver reports whether the execution continues a run and may not have taken over its tasks
@@ -303,7 +303,7 @@ func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 }
 
 // isOffering reports whether an execution may be about to offer tasks again after their last offer
-// was closed. In between, it sends requests to the host and then to other hosts.
+// was closed. Between two offers, it sends requests to the host and then to other hosts.
 func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 		name := a.GetActivityType().GetName()
@@ -319,11 +319,11 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 // errStranger is returned if the run is not on this server.
 var errStranger = errors.New("this is a different Temporal server, or its database is new; the run's processes continue")
 
-// knows returns nil if the run was placed from this server. Otherwise it proves nothing that the
-// server does not know the run.
+// knows returns nil if the run was placed from this server. If the run was placed from another
+// server, this server's not knowing the run proves nothing.
 func (r *reconciler) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
-		return nil // from a version that did not record this
+		return nil // the plan is from a version that did not record its server
 	}
 	id, err := r.Server.Identity(ctx, p.Run.Namespace)
 	if err != nil || id == p.Server {

@@ -83,7 +83,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 			return nil
 		})
 		if err == nil {
-			out.Served = changed.Served // it cannot change any more
+			out.Served = changed.Served // final from here on
 		}
 		if err == nil && len(changed.Stuck) > 0 {
 			h.reservations.rejoin()
@@ -91,7 +91,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 		if err != nil && !errors.Is(err, errNoPlan) {
 			h.Log.Warn("a released run keeps its slots for now", zap.Error(err))
 		}
-		// The plan must already record the release, because this ends the queue's leases, which are
+		// The plan must already record the release: this call ends the queue's leases, which are
 		// retried immediately.
 		h.services.ReleaseClosures(p.Run)
 	}
@@ -99,8 +99,8 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 }
 
 // fit drops details until the answer is small enough for the server. It first drops exits, which
-// may fill half of it; the run has most of them from RunTask. Then it drops the largest values, and
-// lists them in LeftOut.
+// may fill half of the answer; RunTask has already reported most of them. Then it drops the largest
+// values, and lists them in LeftOut.
 func fit(o *hostapi.ReleaseOutput) {
 	each := func(less func(exits []spec.Exit) []spec.Exit) func() {
 		return func() {
@@ -134,7 +134,7 @@ func fit(o *hostapi.ReleaseOutput) {
 	}
 }
 
-// changed returns a function that applies change to each of the exits.
+// changed returns a function that applies change to each exit in a list.
 func changed(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
 	return func(exits []spec.Exit) []spec.Exit {
 		for i := range exits {

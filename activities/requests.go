@@ -61,7 +61,8 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 	if len(names) == 0 {
 		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
 		if q.ask != "" {
-			// It reaches every process of the run, even if its task is no longer in the plan.
+			// The request reaches all of the run's processes, even if a process's task is no longer
+			// in the plan.
 			all, err := g.Supervisor.Processes(ctx, p.Run)
 			if err != nil {
 				return err
@@ -128,7 +129,7 @@ func (g *gate) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.
 	return "", grace
 }
 
-// mayServe returns an error if a run's tasks must not be given closures.
+// mayServe returns an error if a run's tasks must not receive closures.
 func (g *gate) mayServe(run runkey.Run, task string) error {
 	if !g.Guard.HasPolicy() {
 		return nil

@@ -25,10 +25,10 @@ import (
 // from outside.
 const loopback = "127.0.0.1"
 
-// Reserve reserves tasks. It checks what can be checked in advance, leases ports and keeps the
-// plan. It is idempotent by run and generation. It immediately fails with InvalidRunSpec if
-// something is wrong with the spec on this host. If no slots or ports are free, the run can be
-// tried elsewhere.
+// Reserve reserves this host for a run's tasks. It checks whatever can be checked in advance,
+// leases ports and stores the plan. It is idempotent by run and generation. If the spec cannot run
+// on this host, Reserve fails immediately with InvalidRunSpec. If no slots or ports are free, the
+// run can be tried elsewhere.
 func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostapi.ReserveOutput, err error) {
 	run := runOf(ctx, in.Run)
 	server, err := h.Server.KnownIdentity(ctx, run.Namespace)
@@ -87,7 +87,8 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (out hostap
 	return out, nil
 }
 
-// mayReserve returns the tasks for this host if it understands the spec, is fit and allows it.
+// mayReserve returns the tasks for this host if the host is fit, understands the spec and allows
+// it.
 func (h *Host) mayReserve(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) (tasks []spec.Task, l leave, err error) {
 	if err := h.reservations.understands(in); err != nil {
 		return nil, l, err
@@ -110,7 +111,7 @@ func (h *Host) mayReserve(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	return tasks, l, nil
 }
 
-// awaitRoom waits until other executions and generations that are in the way of the run end.
+// awaitRoom waits until no other execution or generation stands in the run's way.
 func (r *reservations) awaitRoom(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) error {
 	if err := r.awaitPredecessor(ctx, run); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (h *Host) checkTasks(run runkey.Run, in hostapi.ReserveInput, tasks []spec.
 	return nil
 }
 
-// keepPlan claims slots for the tasks and keeps the generation's plan. If the plan is new, begin
+// keepPlan claims slots for the tasks and stores the generation's plan. If the plan is new, begin
 // completes it.
 func (h *Host) keepPlan(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task, l leave, out hostapi.ReserveOutput, begin func(*plan)) (*plan, error) {
 	if h.Slots > 0 {
@@ -188,8 +189,8 @@ func (r *reservations) isFit(ctx context.Context) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
-// refused returns an error for the problems of a spec on this host. If the disk is full, other
-// hosts may have space, or this host later.
+// refused returns an error for a spec's problems on this host. If the disk is full, other hosts may
+// have space, or this host may have space later.
 func (r *reservations) refused(problems []spec.Problem) error {
 	if r.Owned || slices.ContainsFunc(problems, func(p spec.Problem) bool { return p.Remedy != makeRoom }) {
 		return refusedSpec(problems)
@@ -244,8 +245,8 @@ func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 }
 
 // claimSlots checks this host's limit on tasks. h.reservations.claiming must be held until the plan
-// with the tasks is kept, so that two runs cannot both get the last slots. Slots that the run had
-// in an earlier generation, perhaps under other ranks, are free for it. On a host that may be
+// with the tasks is stored, so that two runs cannot both get the last slots. The run may use slots
+// that it held in an earlier generation, perhaps for other ranks. On a host that may be
 // oversubscribed, the only run may have any number of tasks; the fleet decides which runs may.
 func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if r.Slots == 0 {
@@ -276,7 +277,7 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
-// leasePorts leases two ports for coordinators and one for each task without its own port. It
+// leasePorts leases two ports for coordinators, and one port for each task without its own. It
 // returns the leased ports and the addresses.
 func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]int, []string, error) {
 	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
@@ -327,7 +328,7 @@ func splitAddress(t spec.Task) (host string, port int, err error) {
 	return spec.SplitAddress(t.Address)
 }
 
-// wholeCluster returns the cluster of a run with all its tasks on one host.
+// wholeCluster returns the cluster of a run whose tasks are all on one host.
 func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out hostapi.ReserveOutput) hostapi.Cluster {
 	c := newCluster(s)
 	c.Hosts = 1

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// inventory returns this host's resources for a run. If the fleet granted GPUs to the run, only
-// these count.
+// inventory returns this host's resources for a run. If the fleet granted the run GPUs, it includes
+// only those GPUs.
 func (c *core) inventory(granted []string) (resources.Inventory, error) {
 	inv, err := resources.Read(c.environ(), c.Process)
 	if len(granted) > 0 {
@@ -27,8 +27,8 @@ func (c *core) inventory(granted []string) (resources.Inventory, error) {
 	return inv, err
 }
 
-// checkResources returns the problems of a spec that requests GPUs and CPUs that this host lacks.
-// Tasks of the run that were reserved here separately share these resources.
+// checkResources returns a problem for each GPU or CPU request in the spec that this host cannot
+// satisfy. Tasks of the run that were reserved separately on this host share its resources.
 func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
@@ -64,7 +64,7 @@ func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) 
 	return problems, nil
 }
 
-// resources adds a task's devices to its environment's input, and returns its CPUs.
+// resources adds a task's devices to p, and returns the task's CPUs.
 func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	if !resources.Wanted(l.plan.Spec) {
 		return nil, nil
@@ -86,7 +86,7 @@ func (l *taskLease) resources(t spec.Task, p *taskenv.Process) ([]int, error) {
 	return share.CPUs, nil
 }
 
-// withTask returns the spec's tasks on this host, and separately t if it is not one of them.
+// withTask returns the spec's tasks on this host and, separately, t if it is not among them.
 func (p *plan) withTask(t spec.Task) (here, added []spec.Task) {
 	here = p.tasksHere()
 	if !slices.ContainsFunc(here, func(o spec.Task) bool { return o.Name() == t.Name() }) {

@@ -28,16 +28,16 @@ import (
 )
 
 // errSuperseded is returned if another attempt holds the lease on the task, or the run is closed.
-// This attempt's answer is no longer used.
+// The answer of this attempt is then ignored.
 var errSuperseded = errors.New("this attempt of the activity is over; the process continues")
 
 // errAway ends an attempt without stopping the process. The next attempt adopts it.
 var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
 
-// RunTask holds a lease on a task's process. It adopts a living process in the journal, uses a
-// recorded exit unchanged, and otherwise starts the process. It returns how the task ended, well or
-// badly. An error means that the task continues, for example with a restart, or that none of its
-// processes exited.
+// RunTask holds a lease on a task's process. If the journal contains a living process, RunTask
+// adopts it; if it contains an exit, RunTask returns that exit unchanged; otherwise RunTask starts
+// the process. It returns how the task ended, whether successfully or not. An error means that the
+// task continues, for example with a restart, or that none of its processes exited.
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
 	h.leases.attach(l.key)
@@ -59,24 +59,25 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 		// Each offer counts its own attempts, and later offers have higher numbers.
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(in.Offer<<attemptBits) + int(info.Attempt)},
 		offer: in.Offer,
-		// Heartbeats before this attempt mean that a process was started.
+		// If an earlier attempt sent heartbeats, a process was started.
 		resumed: in.Resumed || activity.HasHeartbeatDetails(ctx),
 	}
 }
 
-// attemptBits is a fence's number of low bits for the attempt; the offer is above them.
+// attemptBits is the number of low bits of a fence that hold the attempt; the higher bits hold the
+// offer.
 const attemptBits = 20
 
-// awayFor delays the next attempt if the supervisor was closing, because this host worker polls
-// slightly longer than it can run tasks.
+// awayFor delays the next attempt if the supervisor was shutting down, because this host worker
+// polls for slightly longer than it can run tasks.
 const awayFor = 2 * time.Second
 
 // remainsFor is the time between two checks of a process that survived SIGKILL.
 const remainsFor = 2 * time.Second
 
 // leavingFor delays the next attempt if the host worker or supervisor was about to exit. If the
-// server gave it to the same host worker in its last moments, the attempt would be lost for a whole
-// heartbeat timeout.
+// server gave the attempt to the same host worker just before that exits, the attempt would be lost
+// for a whole heartbeat timeout.
 const leavingFor = 500 * time.Millisecond
 
 // answer converts a permanent error of the host to the task's end, and a temporary one to an error
@@ -114,7 +115,7 @@ type lostError string
 
 func (e lostError) Error() string { return "the process was lost: " + string(e) }
 
-// lost returns the end of a task with a process that left no record.
+// lost returns the exit of a task whose process left no record.
 func (h *Host) lost(why lostError) spec.Exit {
 	return spec.Exit{
 		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
@@ -145,8 +146,8 @@ type taskLease struct {
 	token   []byte
 	resumed bool
 	offer   int64
-	// holder holds the lease if the run has two bounds, and away reports whether the server itself
-	// did not answer the last time. Only one beat at a time uses them.
+	// holder holds the lease if the run has two bounds. away reports whether the server itself
+	// failed to answer the last beat. Only one beat at a time uses these fields.
 	holder *lease.Holder
 	away   bool
 
@@ -164,11 +165,12 @@ type taskLease struct {
 	stopped chan error
 }
 
-// hold finds or starts the process, attends it until it exits, and then decides what follows.
+// hold finds or starts the process, attends to it until it exits, and then decides what happens
+// next.
 //
 // A run may have thousands of leases, all waiting in attend with their callers' frames on the
-// stack. To keep these frames small, the large variables are in functions that return earlier or
-// are called later.
+// stack. To keep these frames small, large variables are confined to functions that return before
+// attend or are called after it.
 func (l *taskLease) hold(in *hostapi.RunTaskInput) (spec.Exit, error) {
 	if err := l.readPlan(in); err != nil {
 		return spec.Exit{}, err
@@ -201,8 +203,8 @@ func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
 	return nil
 }
 
-// begin finds or starts the process, which may have exited. sealed reports whether the task was
-// waiting for a restart when the run ended.
+// begin finds or starts the process; a process that it finds may have exited. sealed reports
+// whether the task was waiting for a restart when the run ended.
 func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
@@ -281,7 +283,7 @@ func (l *taskLease) sealed() bool {
 func (l *taskLease) attend(p *supervisor.Process) error {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
-	// The wait must outlive a cancellation of the activity, but not the host.
+	// The wait must continue if the activity is canceled, but not if the host shuts down.
 	waiting, done := context.WithCancel(context.WithoutCancel(l.ctx))
 	defer done()
 	closed := l.group.Context()
@@ -348,9 +350,9 @@ func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 	return nil
 }
 
-// confirm asks the server about a cancellation that it has pushed. The server pushes one even if
-// only the execution is closed. The run may continue in another execution, and then the process
-// belongs to that execution's attempt.
+// confirm asks the server about a cancellation that it has pushed. The server also pushes a
+// cancellation if only the execution is closed. If the run continues in another execution, the
+// process belongs to that execution's attempt.
 func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
@@ -374,7 +376,7 @@ func (l *taskLease) stop(waiting context.Context, p *supervisor.Process) {
 }
 
 // stopProcess stops the process. If the process has shown an error, it first gets a moment to exit
-// without a signal, so that its last words and its exit code are its own.
+// without a signal, so that our signal does not change its last output and exit code.
 func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
 	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
@@ -383,8 +385,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonCollateral,
-		// Later it would be unknown whether the process showed this before our signal or because of
-		// it.
+		// After our signal, it would be unknown whether the signal caused the error.
 		Failed: l.showsError(p),
 	}
 	switch {
@@ -398,7 +399,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 		}
 		request.Grace -= wait
 	}
-	// The caller may give up in the meantime; the process is stopped in any case.
+	// The process is stopped even if the caller gives up in the meantime.
 	_, err = l.Supervisor.Stop(l.group.Context(), request)
 	return err
 }
@@ -460,7 +461,7 @@ func (l *taskLease) whyRestart(exit spec.Exit) string {
 }
 
 // historyOf returns a launch's history for the restart rules. The supervisor does not keep all of
-// its processes, but it keeps the number of failures up to the last but one.
+// the launch's processes, but it keeps the number of failures up to the last but one.
 func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool) lifecycle.RestartHistory {
 	history := lifecycle.HistoryOf(p.attemptsOf(processes, launch, owned))
 	if n := len(processes); n > 1 && processes[n-2].Launch == launch {
@@ -469,8 +470,8 @@ func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool)
 	return history
 }
 
-// sameErrors counts the failures with the same error, up to the last process, which failed with it.
-// The notes of the grants contain the counts before.
+// sameErrors counts consecutive failures with the same error, up to and including the last process.
+// The notes of the earlier grants contain the counts so far.
 func sameErrors(processes []supervisor.Process, task string, exit spec.Exit) (same lifecycle.SameError) {
 	n := len(processes)
 	if n > 1 && processes[n-2].Launch == processes[n-1].Launch {
@@ -493,7 +494,7 @@ func (p *plan) restartPolicy() lifecycle.RestartPolicy {
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts, SameErrors: p.Spec.GiveUpOnSameError}
 }
 
-// conclude reports the last process's exit as the end of the task. hopeless is not nil if another
+// conclude reports the last process's exit as the task's exit. hopeless is not nil if another
 // process would only fail with the same error.
 func (l *taskLease) conclude(processes []supervisor.Process, hopeless *lifecycle.SameError) spec.Exit {
 	l.ended = true

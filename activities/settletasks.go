@@ -13,17 +13,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// SettleTasks stops the processes that this host may still run for a generation or an earlier one,
-// and returns once they are gone.
+// SettleTasks stops the processes that this host may still run for a generation or its
+// predecessors, and returns once the processes are gone.
 func (h *Host) SettleTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "settle")
 	return h.stops.settle(ctx, run, in)
 }
 
-// settle makes sure that no process of the given tasks lives on this host, in this generation or an
-// earlier one, and that none is started. The run does not know how they exited, and is about to
-// start them elsewhere. An attempt that is still on its way is fenced off.
+// settle makes sure that the given tasks have no living process on this host, in this generation or
+// an earlier one, and that none is started. The run does not know how the tasks' processes exited,
+// and is about to start the tasks elsewhere. An attempt that has not arrived yet is fenced off.
 func (s *stopper) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := s.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {

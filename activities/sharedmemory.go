@@ -16,8 +16,8 @@ import (
 // minLeft is the minimum shared memory, in bytes, that is worth a line in the report.
 const minLeft = 1 << 20
 
-// leftInShm returns the unused files in shared memory that a run's user created while its processes
-// lived. processes must be all that the host has of the run.
+// leftInShm returns the unused files in shared memory that a run's user created while the run's
+// processes lived. processes must contain all of the run's processes on this host.
 func (p *plan) leftInShm(processes []supervisor.Process) ([]diskspace.ShmFile, error) {
 	var since, until time.Time
 	for _, q := range processes {
@@ -35,7 +35,7 @@ func (p *plan) leftInShm(processes []supervisor.Process) ([]diskspace.ShmFile, e
 	return diskspace.ShmLeft(diskspace.ShmDir, uid, since, until)
 }
 
-// reportShm returns what a run's processes have left in shared memory, or nil if that is little.
+// reportShm returns what a run's processes have left in shared memory, or nil if it is negligible.
 func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMemory {
 	left, err := p.leftInShm(processes)
 	space, also := diskspace.Of(diskspace.ShmDir)
@@ -45,8 +45,8 @@ func (h *Host) reportShm(p *plan, processes []supervisor.Process) *spec.SharedMe
 	return nil
 }
 
-// cleanShm removes what the run's earlier processes have left in shared memory. While any task
-// lives on this host it removes nothing, since the files may be meant for that task.
+// cleanShm removes what the run's earlier processes have left in shared memory. It removes nothing
+// while any task lives on this host, since that task may need the files.
 func (l *taskLease) cleanShm() {
 	all, err := l.Supervisor.Processes(l.ctx, runkey.Run{})
 	var mine []supervisor.Process
