@@ -16,8 +16,8 @@
 // [*TerminatedError] for a run that was terminated without a result.
 //
 // A [Status] takes the facts of the start from the memo, even if the run has ended or does not
-// answer, and everything else from the status query and the pending activities, or later from
-// the result.
+// answer. It takes everything else from the status query and the pending activities while the
+// run is open, and from the result afterwards.
 //
 // Package command implements the clusterrun command.
 package starter

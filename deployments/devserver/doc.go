@@ -4,8 +4,8 @@
 //
 // What it adds to Temporal's own development server:
 //
-//   - The settings that decide how long a run's steps take (tuning.go); with the defaults every
-//     step of a run waits tens of milliseconds, and every restart of a task a second.
+//   - The settings that decide how long a run's steps take (tuning.go); with the defaults, every
+//     step of a run waits tens of milliseconds, and every restart of a task waits a second.
 //   - A start of about a tenth of a second, announced by a ready file and a line on stdout, as soon
 //     as a client can start a run (probe.go).
 //   - A database file with one owner (lock.go), which survives kill -9 of the server, and which is
@@ -17,10 +17,10 @@
 //     commands.
 //
 // Packages in without replace two unused parts of Temporal's server: workers that it starts at
-// cloud providers and in Kubernetes, and archives in Google's cloud. They would be a third of what
-// the first build compiles.
+// cloud providers and in Kubernetes, and archives in Google's cloud. They would otherwise be a third of
+// what the first build compiles.
 //
-// # The way through
+// # Stages of a run
 //
 //	command ── Options ──► Run
 //	                        │  endings     signals, lifeline  ─► one context with a cause
@@ -35,9 +35,9 @@
 //
 // The ready file exists exactly while a client can connect, except after a kill -9, when it names a
 // pid that is gone; the next server on the same ready file removes it before it starts. The lock on
-// FILE.lock decides who owns a database: it is held from before the start to the very end of the
-// process. A starter that finds the database in use but no ready file has met a server that is
-// starting or stopping. Both are short, so it checks again.
+// FILE.lock decides who owns a database. A server holds it from before its start until its process
+// exits. If a starter finds the database in use but no ready file, the server is starting or
+// stopping. Both are short, so the starter checks again.
 //
 // Two starters may start a server on one database at the same time. One of the servers exits with
 // code 1 and reports who owns the database; the ready file is the other server's.

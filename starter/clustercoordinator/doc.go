@@ -9,10 +9,10 @@
 // The run's tasks register and serve the functions. A closure is called at least once: if a task
 // dies during a call, another task repeats it. The queue is a workflow that outlives this
 // program: another coordinator that attaches to the run finds the same queue, with the closures
-// still to be called. Only the coordinator that scheduled a closure gets its value.
+// that have not been called yet. Only the coordinator that scheduled a closure gets its value.
 //
 // After a closure fails, the next Schedule, Join or Done returns the first error, once everything
-// else has been cancelled and nothing is executing. The queue then stays usable. When Join
+// else has been cancelled and nothing is executing. The queue remains usable. When Join
 // returns, and when Done returns true, nothing is executing, and the values of all closures
 // that this coordinator scheduled are available.
 package clustercoordinator

@@ -8,8 +8,8 @@
 //
 // The command is its supervisor's parent, so processes have the command's environment, limits,
 // control group and terminal, and are stopped with it. The supervisor of submitted runs is started
-// like a service, and outlives the command and the home worker. The home worker talks to Temporal,
-// is warm, and does not start processes.
+// like a service, and outlives the command and the home worker. The home worker talks to
+// Temporal, is already running, and does not start processes.
 //
 // # Ownership
 //
@@ -26,8 +26,8 @@
 //   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
 //     command itself asks the server to start the run or to report its end.
 //   - If the home worker freezes, it does not send the greeting, and a command starts a replacement.
-//     If it is continued, it notices the replacement, and exits after its last run.
+//     If the frozen process is continued, it notices the replacement, and exits after its last run.
 //
-// It exits when it has served no command or supervisor for a while, and when the state directory is
-// removed.
+// The home worker exits when it has served no command or supervisor for a while, and when the state
+// directory is removed.
 package homeworker

@@ -34,8 +34,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Pool is a set of processes that serve many calls. The first call starts the processes, as does
-// the first one after [Pool.Shutdown]. Its methods may be called concurrently.
+// Pool is a set of processes that serve many calls. The processes are started by the
+// first call, and by the first call after [Pool.Shutdown]. Its methods may be called concurrently.
 type Pool struct {
 	options Options
 	tasks   []spec.Task
@@ -45,9 +45,9 @@ type Pool struct {
 	session *session // nil if no processes are running
 }
 
-// ErrProcessDied is returned if a process has ended during a call, or since the last one. The
-// pool is shut down then; the next call starts new processes. The text is TensorFlow's; the
-// reason follows it, if it is known.
+// ErrProcessDied is returned if a process has exited during a call, or since the last one. The
+// pool is then shut down, and the next call starts new processes. The message is TensorFlow's,
+// followed by the reason if it is known.
 var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") //nolint:staticcheck // the seed's text
 
 // ErrNoMain reports that the program did not call [Main].
@@ -90,7 +90,7 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 
 // Run calls a function, which the processes must have registered, in all processes. It waits for
 // all of them and returns the values as JSON, in rank order. If some calls fail, it returns the
-// first error in that order, a [*closure.Error]; the pool stays usable, even if the function is
+// first error in that order, a [*closure.Error]; the pool remains usable, even if the function is
 // not registered. If a process has died, the error is [ErrProcessDied], and the pool is shut
 // down. When ctx is done, Run returns, but the processes finish the call.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {

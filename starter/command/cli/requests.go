@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// RequestTimeout limits how long a run takes to answer a request that concerns few of its
-	// tasks, and to accept any other request.
+	// RequestTimeout limits how long a run may take to answer a request that concerns only a few
+	// of its tasks, or to accept any other request.
 	RequestTimeout = 15 * time.Second
-	// AnswerTimeout limits how long all hosts of a run take to carry out a request.
+	// AnswerTimeout limits how long all hosts of a run may take to carry out a request.
 	AnswerTimeout = 5 * time.Minute
 )
 

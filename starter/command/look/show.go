@@ -259,7 +259,7 @@ func printVariables(a *cli.App, what string, variables map[string]*string) {
 	}
 }
 
-// printInherited prints the names of variables without kept values.
+// printInherited prints the names of variables whose values were not kept.
 func printInherited(a *cli.App, names []string) {
 	fmt.Fprintln(a.Out, "  inherited, without their values:")
 	for _, name := range names {

@@ -76,7 +76,7 @@ func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
 func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, quiet bool) {
 	trials, err := of.Grid.Parse()
 	if err != nil {
-		o.app.Say("%s", err) // it was checked
+		o.app.Say("%s", err) // cannot happen: the grid was validated earlier
 		return
 	}
 	followTrials(ctx, o.run, func(end trialEnd) {

@@ -33,14 +33,14 @@ const tasksEvery = 2 * time.Second
 const (
 	// ownerReads limits how long an owner takes to read the last answer.
 	ownerReads = 5 * time.Second
-	// runEnds limits the time from the end of the run's queue to that of the run.
+	// runEnds limits the time from the end of the run's queue to the end of the run.
 	runEnds = 5 * time.Second
 )
 
 // owner is the program that a run is part of, such as one with a process pool. It makes the task
 // API's closure requests, one at a time, on its end of a socket. The last answer contains the
-// reason why no more follow, and may precede its request. The run ends when the owner's end is
-// closed, including by the program's death. The methods may be called on a nil owner, for a run
+// reason why no more follow, and may precede its request. The run ends when the owner's end of
+// the socket is closed, even if the owner was killed. The methods may be called on a nil owner, for a run
 // without one.
 type owner struct {
 	app    *cli.App

@@ -85,8 +85,8 @@ func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Ru
 	return known
 }
 
-// outputOf returns the output of a run that a page shows. It sets the last lines of tasks, which
-// are all the run's tasks, if it has read them.
+// outputOf returns the output of a run that a page shows. If it has read the output, it also sets
+// the last lines in tasks, which must contain all of the run's tasks.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
 	names, err := q.names(status)
 	if err != nil {

@@ -7,9 +7,9 @@
 // the run and its Temporal server. The other agents join it, and serve the run as host workers.
 // They make all connections, to the endpoint:
 //
-//	clusterrun-agent   one for each agent, for as long as it takes part: a request and its
-//	                   answer, a line of JSON each; then nothing. It ends when one of the
-//	                   two sides ends.
+//	clusterrun-agent   one for each agent, for as long as it belongs to the run. It carries a
+//	                   request and its answer, each a line of JSON, and then nothing. It
+//	                   closes when the process on either side exits.
 //	h2                 one for each connection of a host worker to the Temporal server, which
 //	                   the head passes on. The head presents what the server asks for, such
 //	                   as a certificate.
@@ -24,13 +24,13 @@
 //
 // # Shutdown
 //
-// The run ends with its head. When the head's program exits, its connections close, and the
-// other agents stop their processes ([Membership.Lost]). Broken connections are restored.
+// The run ends when its head exits: the head's connections then close, and the other agents stop
+// their processes ([Membership.Lost]). Broken connections are restored.
 //
 // # Why not the link of package remotehosts
 //
 // In package remotehosts, the command is a host's only connection to the server, and both stop
 // together. An agent is a separate command, which shows its tasks' output and exits with the
 // run's exit code. When it is killed, its host worker still reports its processes' exits, over
-// its own connection to the server. And a broken connection does not end the run.
+// its own connection to the server. A broken connection does not end the run.
 package agents

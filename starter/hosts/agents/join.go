@@ -119,8 +119,8 @@ func (m *Membership) explain(err error) error {
 	return err
 }
 
-// Lost waits until the head is gone, and returns the error that showed it. It restores broken
-// connections. When ctx is done, it leaves the run and returns nil.
+// Lost waits until the head is gone, and returns the error that revealed it. It restores
+// broken connections. When ctx is done, it leaves the run and returns nil.
 func (m *Membership) Lost(ctx context.Context) error {
 	again := m.config.Request
 	again.ExecutionID, again.Host, again.Spec = m.ExecutionID, m.Host, nil

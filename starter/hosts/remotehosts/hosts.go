@@ -193,8 +193,8 @@ func (r toldReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// StopAll stops the processes on all hosts without the server. It disconnects a host that it
-// cannot reach.
+// StopAll stops the processes on all hosts without using the server. It disconnects any host
+// that it cannot reach.
 func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	if s == nil {
 		return
@@ -206,7 +206,7 @@ func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	})
 }
 
-// Ends returns how the tasks on all hosts ended, without the server.
+// Ends returns how the tasks on all hosts ended. It does not use the server.
 func (s *Hosts) Ends(ctx context.Context) (Ends, error) {
 	all := Ends{Exits: map[string]spec.Exit{}}
 	if s == nil {
@@ -233,7 +233,7 @@ func (s *Hosts) Cut() {
 	}
 }
 
-// End stops all hosts once all their output is here, or ctx is done. It returns an error for
+// End stops all hosts once all their output has arrived or ctx is done. It returns an error for
 // each host with incomplete output.
 func (s *Hosts) End(ctx context.Context) error {
 	defer s.cancel()
