@@ -62,7 +62,7 @@ func (e *NotFoundError) Error() string {
 // RunningError reports that a run ID is in use.
 type RunningError = runs.RunningError
 
-// RefusedError reports that a run refused a request. Nothing was done.
+// RefusedError reports that a run refused a request and did nothing.
 type RefusedError struct {
 	// Reason is the reason that the run gave.
 	Reason string
@@ -81,7 +81,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("run %s has ended", e.RunID)
 }
 
-// UnansweredError reports that a run is open but no worker answers for its workflow.
+// UnansweredError reports that a run is open, but no worker answers for its workflow.
 type UnansweredError struct {
 	RunID string
 	Cause error

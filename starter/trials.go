@@ -47,7 +47,7 @@ type Trial struct {
 // Number returns the number that sorts the trial.
 func (t *Trial) Number(by sweep.Order) (n float64, ok bool) { return by.Of(t.Value, t.metrics()) }
 
-// BestTrials returns the indices of trials with a number, best first, without failed ones.
+// BestTrials returns the indices of the trials that have a number and have not failed, best first.
 func BestTrials(trials []Trial, by sweep.Order) []int {
 	return by.Best(len(trials), func(i int) (float64, bool) {
 		n, ok := trials[i].Number(by)
@@ -55,7 +55,7 @@ func BestTrials(trials []Trial, by sweep.Order) []int {
 	})
 }
 
-// Keys returns its numbers' keys; see [sweep.Keys].
+// Keys returns the keys of the trial's numbers; see [sweep.Keys].
 func (t *Trial) Keys() []string { return sweep.Keys(t.Value, t.metrics()) }
 
 func (t *Trial) metrics() map[string]float64 {
@@ -106,7 +106,7 @@ func (r *Run) Trials(ctx context.Context, s *Status) (names []string, trials []T
 	return grid.Names(), trials, nil
 }
 
-// maxDescribed limits how many running trials are described. The longest-running ones are.
+// maxDescribed limits how many running trials are described. It prefers the longest-running.
 const maxDescribed = 200
 
 // DescribeTrials adds the progress and the silent hosts of running trials. It omits what is
@@ -139,8 +139,8 @@ func (r *Run) DescribeTrials(ctx context.Context, trials []Trial) {
 }
 
 // ReadTrials adds the errors, the last progress and the values of finished trials, with one request
-// each, until ctx is done. It copies results in known, an earlier list. It returns the number of
-// missing results.
+// each, until ctx is done. It copies the results that are already in known, an earlier list. It
+// returns the number of missing results.
 func (r *Run) ReadTrials(ctx context.Context, trials, known []Trial) (missing int) {
 	background.Each(16, trials, func(i int, _ Trial) {
 		t := &trials[i]

@@ -17,8 +17,8 @@
 //     commands.
 //
 // Packages in without replace two unused parts of Temporal's server: workers that it starts at
-// cloud providers and in Kubernetes, and archives in Google's cloud. They would otherwise be a third of
-// what the first build compiles.
+// cloud providers and in Kubernetes, and archives in Google's cloud. They would otherwise be a third
+// of what the first build compiles.
 //
 // # Stages of a run
 //

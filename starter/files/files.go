@@ -75,8 +75,8 @@ func (f *Files) Close() {
 	}
 }
 
-// Processes returns the processes that the run has reported. These are each task's last one and,
-// if the run has ended, the earlier ones with files that were kept.
+// Processes returns the processes that the run has reported. These are each task's last process
+// and, if the run has ended, the earlier processes whose files were kept.
 func (f *Files) Processes() (all []Process) {
 	results := map[string]spec.TaskResult{}
 	if f.status.Result != nil {

@@ -9,7 +9,7 @@
 // The command is its supervisor's parent, so processes have the command's environment, limits,
 // control group and terminal, and are stopped with it. The supervisor of submitted runs is started
 // like a service, and outlives the command and the home worker. The home worker talks to
-// Temporal, is already running, and does not start processes.
+// Temporal, is warm, and does not start processes.
 //
 // # Ownership
 //

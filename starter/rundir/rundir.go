@@ -112,7 +112,7 @@ func (d *Dir) tryLock() (err error) {
 	return err
 }
 
-// Living returns the records in parent of runs with a living owner.
+// Living returns the records in parent of the runs that have a living owner.
 func Living(parent string) (all []Record) {
 	locks, _ := filepath.Glob(filepath.Join(parent, "*", lockName))
 	for _, lock := range locks {

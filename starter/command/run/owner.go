@@ -39,9 +39,9 @@ const (
 
 // owner is the program that a run is part of, such as one with a process pool. It makes the task
 // API's closure requests, one at a time, on its end of a socket. The last answer contains the
-// reason why no more follow, and may precede its request. The run ends when the owner's end of
-// the socket is closed, even if the owner was killed. The methods may be called on a nil owner, for a run
-// without one.
+// reason why no more follow, and may precede its request. The run ends when the owner's end of the
+// socket is closed, even if the owner was killed. The methods may be called on a nil owner, for a
+// run without one.
 type owner struct {
 	app    *cli.App
 	socket *os.File

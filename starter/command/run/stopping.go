@@ -23,7 +23,7 @@ const (
 	// killAnswer limits the wait for the run to confirm that it kills its processes.
 	killAnswer = 2 * time.Second
 	// cutBound limits how long the run may take to end after its supervisor was asked to kill
-	// all processes, which takes the supervisor two seconds.
+	// all processes. Killing them takes the supervisor two seconds.
 	cutBound = 4 * time.Second
 	// lastMoment limits how long the run may take to end after its supervisor, which also waits
 	// for it.
@@ -96,7 +96,7 @@ func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	return stopsOf(l.spec, came)
 }
 
-// passOn makes the run's stop send its processes the received signal, like torchrun.
+// passOn makes the run send its processes the received signal when it stops, like torchrun.
 func (l *localRun) passOn(ctx context.Context) {
 	if !l.torchrun {
 		return
@@ -165,8 +165,8 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the ending of a run that was stopped without the server, or with processes
-// that exited without it. The run is still open on the server.
+// leftBehind returns the ending of a run that was stopped without the server, or whose processes
+// exited without the server. The run is still open on the server.
 func (l *localRun) leftBehind() ending {
 	code, what := exitcode.Machinery, "have exited"
 	if l.isStopping() {

@@ -9,7 +9,7 @@
 //
 //	clusterrun-agent   one for each agent, for as long as it belongs to the run. It carries a
 //	                   request and its answer, each a line of JSON, and then nothing. It
-//	                   closes when the process on either side exits.
+//	                   closes when either side ends it.
 //	h2                 one for each connection of a host worker to the Temporal server, which
 //	                   the head passes on. The head presents what the server asks for, such
 //	                   as a certificate.

@@ -8,9 +8,9 @@
 //	AGENT [ARGUMENT...] HOST COMMAND
 //
 // The agent must execute COMMAND in a shell on the host, forward the agent's stdin and COMMAND's
-// stdout unchanged, and exit with COMMAND's status. Everything passes through these two pipes, as HTTP/2
-// with the host as the server. Login shells and their background processes also write to stdout,
-// so the host sends frames, and the command skips any text between them:
+// stdout unchanged, and exit with COMMAND's status. Everything passes through these two pipes, as
+// HTTP/2 with the host as the server. Login shells and their background processes also write to
+// stdout, so the host sends frames, and the command skips any text between them:
 //
 //	POST /start        start a host worker; answers with the facts of the host
 //	POST /connections  one connection of the host worker to the Temporal server
