@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Modes of a run's log directory. It is accessible only to the run's user, or also to a group,
-// which files created in it inherit.
+// Modes of a run's log directory. Only the run's user can access it, or also a group, which files
+// created in the directory inherit.
 const (
 	closedDir fs.FileMode = 0o700
 	groupDir  fs.FileMode = 0o750
@@ -35,8 +35,8 @@ const (
 func (p *plan) logMode() fs.FileMode { return logMode(p.Spec) }
 
 // keptIn returns the directory that process files must not leave through a link. If the run has a
-// user, it is the run's own directory, since other users may only pass through the directories
-// above.
+// user, this is the run's own directory, since the user may only pass through the directories above
+// it.
 func (p *plan) keptIn() string {
 	if p.User != nil {
 		return p.runDir()
@@ -92,7 +92,8 @@ func (d runDir) make() error {
 		return err
 	}
 	var err error
-	// An earlier run's directory with that ID may be removed concurrently with its logs.
+	// The directory of an earlier run with the same ID may be removed concurrently, together with
+	// its logs.
 	for range 3 {
 		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -171,8 +172,8 @@ func (sh *shipping) logRoot(s *spec.RunSpec) string {
 	return cmp.Or(s.Logs.Dir, sh.LogRoot)
 }
 
-// told converts a path in the logs to the path sent to the run, which is the copy's if logs are
-// copied.
+// told converts a path in the logs to the path sent to the run. If logs are copied, it returns the
+// copy's path.
 func (h *Host) told(p *plan, path string) string {
 	if h.LogsCopiedTo == "" || p == nil {
 		return path
@@ -211,8 +212,9 @@ func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User
 	return user, nil
 }
 
-// letThrough lets a user reach their files in the state directory: sockets, and directories that
-// their runs ship. Everything else in it is protected by its own mode.
+// letThrough lets a user reach that user's files in the state directory: sockets, and directories
+// that the user's runs ship. All other files in the state directory are protected by their own
+// modes.
 func (r *reservations) letThrough(user *hostuser.User) error {
 	if user == nil {
 		return nil
@@ -245,8 +247,8 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns the recorded user to read and write a process's files as, because the directory's
-// owner may have changed. p may be nil.
+// userOf returns the recorded user as whom to read and write a process's files. It does not use the
+// directory's owner, who may have changed. p may be nil.
 func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 	if p != nil && p.User != nil {
 		return p.User, nil

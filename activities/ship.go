@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// sweepEvery is the time between sweeps of the store, and askEvery the time between questions
-	// to the server whether runs that fetch their archives from here have ended.
+	// sweepEvery is the interval between sweeps of the store. askEvery is the interval between
+	// requests that ask the server whether the runs that fetch archives from this host have ended.
 	sweepEvery, askEvery = 10 * time.Second, 5 * time.Minute
 	// startTakes is the maximum time from an archive's arrival to the start of its run.
 	startTakes = time.Hour
@@ -38,8 +38,8 @@ const (
 )
 
 // bring fetches the run's archive and unpacks it into the run's directory on this host, which then
-// belongs to the user. Until unlock is called, a sweep cannot remove it; by then, the run must have
-// a plan.
+// belongs to the user. A sweep cannot remove the directory before unlock is called; by then, the
+// run must have a plan.
 func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
@@ -103,8 +103,8 @@ func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-
 	}
 }
 
-// sources returns the hosts that have the archive: the run's other hosts, and the host that keeps
-// it for all of them.
+// sources returns the hosts that have the archive: the run's other hosts, and the host that stores
+// the archive for all of them.
 func sources(in hostapi.ReserveInput) []spec.HostService {
 	if in.Spec.Ship.From == nil {
 		return in.Shipped
@@ -160,7 +160,7 @@ func fetchFrom(ctx context.Context, from spec.HostService, a spec.Archive, in *s
 	return nil
 }
 
-// reported is an archive in progress that reports how many bytes have arrived.
+// reported is an archive being fetched that reports how many bytes have arrived.
 type reported struct {
 	*shipped.Incoming
 	progress func(int64)
@@ -173,8 +173,8 @@ func (r reported) Write(b []byte) (int, error) {
 }
 
 // dirOf returns a task's working directory. A relative directory is relative to the directory that
-// the run ships, if any. If the spec names none, it is the shipped directory or, without one, the
-// host worker's working directory.
+// the run ships, if any. If the spec does not name a directory, it is the shipped directory or, if
+// the run ships none, the host worker's working directory.
 func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(sh.shipsTo(run, s), s, t)
 }
@@ -189,8 +189,8 @@ func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 }
 
 // ownerOf returns the run that owns the directory a run uses. A sweep's trials share the sweep's
-// directory. If a policy decides which content is executed, each has its own directory, since other
-// trials may write to a shared one.
+// directory. If a policy decides which content is executed, each trial has its own directory, since
+// other trials may write to a shared directory.
 func (sh *shipping) ownerOf(run runkey.Run, s *spec.RunSpec) runkey.Run {
 	if of := s.Ship.Sweep; of != nil && !sh.Guard.HasPolicy() {
 		run.WorkflowID, run.RunID = of.ID, of.Execution
@@ -239,7 +239,7 @@ func (r *reconciler) keepStore(ctx context.Context) {
 
 func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	if sh.Owned {
-		return // its directory is removed with the run, and other runs use it
+		return // the directory is removed with its run, and other runs use it
 	}
 	err := sh.shipped.Sweep(shipped.Needs{
 		Held: func(run runkey.Run) bool {
@@ -259,7 +259,7 @@ func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	}
 }
 
-// isOver reports whether the run that an archive is kept for has ended. It returns false if the
+// isOver reports whether the run for which an archive is stored has ended. It returns false if the
 // server cannot be reached or is not the run's server. A run unknown to its server counts as ended
 // once startTakes has passed.
 func (r *reconciler) isOver(ctx context.Context, u shipped.Upload) bool {

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// actAlone limits a host's wait for the run to react to silent tasks. Then the host itself acts,
-// because the run's workflow may not be served.
+// actAlone is how long a host waits for the run to react to silent tasks before it acts by itself,
+// because no worker may be serving the run's workflow.
 const actAlone = time.Minute
 
 // silence tracks how long a lease's process has been silent.
@@ -68,7 +68,7 @@ func (l *taskLease) mustAct() bool {
 
 // actOnSilence asks the run to carry out on_silence for all of its tasks on this host. The run
 // captures the stacks of all its tasks, on all hosts, before any task is stopped. If the run does
-// not react, this host carries it out for its own tasks.
+// not react, this host carries out on_silence for its own tasks.
 func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	tasks := s.leases.stillSilent(k)
 	s.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
@@ -86,7 +86,7 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 		return
 	}
 	if tasks = s.leases.stillSilent(k); len(tasks) == 0 {
-		return // they were stopped, or work again
+		return // the tasks were stopped, or are working again
 	}
 	s.Log.Warn("the run has not acted on silent tasks; this host will", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
 	if err := s.silentAlone(ctx, p, tasks); err != nil {
@@ -131,7 +131,7 @@ func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) err
 	return nil
 }
 
-// StopSilentTasks stops tasks' processes for their silence: they have failed.
+// StopSilentTasks stops the processes of silent tasks, which count as failed.
 func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"silence", in.Tasks, ""})
 	if p == nil {

@@ -43,9 +43,9 @@ func (h *Host) CaptureStacks(ctx context.Context, in spec.HostRequest[spec.Stack
 }
 
 // captureStacks captures the stacks of the given tasks' processes, or of all tasks on this host if
-// none is named. Tasks that have been silent longest come first, because they may be the cause of
-// the problem, and the time is limited. Tasks without a living process are not in the answer. If
-// the capture took no longer than again, captureStacks repeats it after that time.
+// none is named. The tasks that have been silent longest come first, because the time is limited
+// and they may be the cause of the problem. The answer omits tasks without a living process. If the
+// capture took no longer than again, captureStacks repeats it after that time.
 func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, again time.Duration) (spec.RequestAnswer, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
@@ -82,8 +82,8 @@ func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, a
 	return out, nil
 }
 
-// captured returns the answer of CaptureStacks. It returns an error only if all captures have
-// failed: some stacks are better than none.
+// captured returns CaptureStacks' answer. It returns an error only if all captures have failed,
+// because some stacks are better than none.
 func (c *captures) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, error) {
 	out := spec.RequestAnswer{Files: map[string]string{}}
 	var failed []error
@@ -126,15 +126,15 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 	return stacktree.Merge(all...)
 }
 
-// notCaptured returns a non-retryable error: a user may be waiting for the capture before ending
-// the run.
+// notCaptured returns a non-retryable error, because a user may be waiting for the capture before
+// ending the run.
 func (c *captures) notCaptured(what string, err error) error {
 	return temporal.NewNonRetryableApplicationError(
 		bounded(fmt.Sprintf("%s on host %s: %s", what, c.Name, err)), stacksError, nil)
 }
 
-// stacksOf returns what to capture of a process, and where to put it: next to its logs, as their
-// user.
+// stacksOf returns a process's capture task. The capture is written next to the process's logs, as
+// the user of those logs.
 func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 	user, err := p.userOf(q.Process)
 	t := stacks.Task{
@@ -152,9 +152,9 @@ func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 }
 
 // captureDir returns the directory, and the root above it, for captures of a process without a log
-// directory. It is in the log root, because a host worker's state directory may be removed with the
-// run. Without a log root, or if the process has its own user, it is in the state directory,
-// because directories among the logs may belong to that user.
+// directory. The directory is in the log root, because a host worker's state directory may be
+// removed with the run. If there is no log root, or if the process has its own user, who may own
+// directories among the logs, the directory is in the state directory.
 func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 	root = c.LogRoot
 	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {
@@ -170,13 +170,13 @@ func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) 
 // ownCaptures is the directory for captures in the state directory.
 func (c *captures) ownCaptures() string { return filepath.Join(c.StateDir, "stacks") }
 
-// dropOld removes the files in a directory that were last written before a time. Nothing but their
-// age shows that they are no longer wanted.
+// dropOld removes a directory's files that were last written before the given time. Only their age
+// shows that they are no longer needed.
 func dropOld(dir string, before time.Time) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // unreadable directories stay
+			return nil //nolint:nilerr // skip unreadable directories
 		}
 		if d.IsDir() {
 			dirs = append(dirs, path)
@@ -190,7 +190,7 @@ func dropOld(dir string, before time.Time) {
 	}
 }
 
-// quietProcess is a process and how long it has written nothing.
+// quietProcess is a process and the time for which it has written nothing.
 type quietProcess struct {
 	supervisor.Process
 	since time.Time

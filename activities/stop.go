@@ -79,8 +79,8 @@ func withUnreached(answer spec.RequestAnswer, asked []string) spec.RequestAnswer
 	return answer
 }
 
-// stopProcesses stops exactly these processes, each with its type's signal and grace, but not their
-// successors.
+// stopProcesses stops the given processes, but not their successors, each with its type's signal
+// and grace.
 func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
 	groups := map[supervisor.Stop][]supervisor.ProcessRef{}
 	for _, q := range processes {
@@ -101,8 +101,8 @@ func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []superv
 	return nil
 }
 
-// stops returns the signals and graces for stopping a run's remaining processes, by task type. If
-// there is no plan, the spec is unknown, and defaults apply.
+// stops returns the signals and graces for stopping a run's remaining processes, by task type.
+// Without a plan the spec is unknown, and defaults apply.
 func (p *plan) stops() (supervisor.Stops, error) {
 	stops := supervisor.Stops{Stop: supervisor.Stop{Signal: int(sigterm), Grace: defaultGrace}}
 	if p == nil {
@@ -123,8 +123,8 @@ func (p *plan) stops() (supervisor.Stops, error) {
 	return stops, nil
 }
 
-// restart stops the process of a task that does not return from a call. The process is started
-// again, as if an operator had restarted it.
+// restart stops a task's process that does not return from a call. The task then gets a new
+// process, as if an operator had restarted it.
 func (s *stopper) restart(ctx context.Context, run runkey.Run, task string) error {
 	p, err := s.plans.get(run)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// stuckTask is a task with a process that survived SIGKILL. Only the kernel can keep it, for
-// example in a driver or in a frozen cgroup, and it may still use what the task was given.
+// stuckTask is a task with a process that survived SIGKILL. Only the kernel can keep such a process
+// alive, for example in a driver or a frozen cgroup. The process may still use what the task was
+// given.
 type stuckTask struct {
 	Task    string                `json:"task"`
 	Devices []string              `json:"devices,omitempty"`
@@ -32,8 +33,9 @@ func (p *plan) stillStuck() []stuckTask {
 	})
 }
 
-// held returns what the run holds on this host, and which processes hold a part that the run itself
-// no longer has. A run that is gone or reserved again has only that part.
+// held returns what the run holds on this host. stuck lists the processes that hold resources which
+// the run itself no longer has. If the run is gone or reserved again, held returns only these
+// resources.
 func (p *plan) held(gone bool) (tasks int, devices []string, stuck string) {
 	if gone = gone || p.Released; !gone {
 		if tasks = p.slots(); tasks > 0 {
@@ -53,8 +55,8 @@ func (p *plan) held(gone bool) (tasks int, devices []string, stuck string) {
 	return tasks, slices.Compact(devices), strings.Join(names, ", ")
 }
 
-// noteStuck records the run's tasks with processes that survived SIGKILL, before the run returns
-// what they hold.
+// noteStuck records the run's tasks with processes that survived SIGKILL. It is called before the
+// run returns what these tasks hold.
 func (r *reservations) noteStuck(run runkey.Run, processes []supervisor.Process) error {
 	if !slices.ContainsFunc(processes, isStuck) {
 		return nil
@@ -93,8 +95,8 @@ func (r *reservations) devicesOf(p *plan, task string) []string {
 	return shares[task].Devices
 }
 
-// checkStuck refuses to reserve what processes that survived SIGKILL hold. The fleet may not have
-// been notified of them yet.
+// checkStuck refuses to reserve resources held by processes that survived SIGKILL. The fleet may
+// not have been notified of these processes yet.
 func (r *reservations) checkStuck(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) error {
 	for _, p := range r.plans.all() {
 		for _, s := range p.stillStuck() {
@@ -110,8 +112,8 @@ func (r *reservations) checkStuck(run runkey.Run, in hostapi.ReserveInput, tasks
 	return nil
 }
 
-// keepStuck reports whether the plan of a run that has released this host must stay because its
-// processes still exist. If they have just exited, it notifies the fleet.
+// keepStuck reports whether the plan of a run that has released this host must be kept because
+// processes of the run still exist. If these have just exited, keepStuck notifies the fleet.
 func (r *reconciler) keepStuck(run runkey.Run) (bool, error) {
 	p, err := r.plans.get(run)
 	if err != nil || len(p.Stuck) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// takeOverAgain is the time between requests to the server.
+// takeOverAgain is the delay between repeated requests to the server.
 var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcileEvery}
 
 // takeOver takes over the tasks held by an earlier process of this host worker, for the runs that

@@ -118,7 +118,8 @@ func (h *Host) progress(key runkey.Task) *spec.Progress {
 	return &spec.Progress{Current: p.Current, Total: p.Total, Message: shortText(p.Message), Metrics: p.Metrics}
 }
 
-// shortText turns a string into one line that is safe for a terminal, and limits its size as JSON.
+// shortText turns a string into a single line that is safe for a terminal, and limits the line's
+// size as JSON.
 func shortText(s string) string {
 	s = tasklog.Printable([]byte(shorten.Text(s, 4*maxProgress)))
 	s = strings.Map(func(r rune) rune {

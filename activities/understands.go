@@ -13,16 +13,16 @@ import (
 )
 
 // understands returns an error if this host does not understand a request. The spec was valid when
-// the run was started, so a problem here means that another version reads it differently, or that
-// it was written into the namespace without a workflow's checks. Another host may understand it,
-// and so may this host once its worker is upgraded.
+// the run was started, so a problem here means that another version reads the spec differently, or
+// that the request was written into the namespace without a workflow's checks. Another host may
+// understand the request, and so may this host once its worker is upgraded.
 func (r *reservations) understands(in hostapi.ReserveInput) error {
 	why := in.Unknown
 	if why == "" && in.Spec == nil {
 		why = "there is no spec"
 	}
 	if why == "" {
-		// A generation of an elastic run may have fewer tasks than its settings are for.
+		// A generation of an elastic run may have fewer tasks than the run's settings assume.
 		err := in.Spec.Whole(len(in.Tasks)).Validate()
 		if err == nil {
 			return nil

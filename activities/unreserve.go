@@ -23,7 +23,7 @@ func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None,
 }
 
 // checkLeft returns an error if a run has not left this host, because a process under a policy must
-// stay known while it lives.
+// remain known while it lives.
 func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !g.Guard.HasPolicy() {
 		return nil
@@ -40,8 +40,8 @@ func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 	return nil
 }
 
-// unreserve frees the slots of a run that has left this host, or was not placed successfully. Its
-// plan and ports stay until the run is released: it may return.
+// unreserve frees the slots of a run that has left this host or was not placed successfully. The
+// run's plan and ports are kept until the run is released, because the run may return.
 func (r *reservations) unreserve(ctx context.Context, run runkey.Run, generation int) error {
 	if err := r.stuckOf(ctx, run); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// usage returns the resources that the living process uses, and the size of its output. It returns
-// nil while they are unknown.
+// usage returns the resources that the living process uses and the size of its output, or nil while
+// these are unknown.
 func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 	s, at, ok := l.samples.Of(p.Ref())
 	if !ok {
@@ -49,8 +49,8 @@ type usageHistory struct {
 
 	mu   sync.Mutex // held while the file is written, for as long as that takes
 	file *tasklog.Usage
-	// known reports whether the other fields are known. For a process that another host worker
-	// started they are unknown until its first sample.
+	// known reports whether the other fields are known. If another host worker started the process,
+	// they are unknown until the first sample.
 	known          bool
 	at             time.Time
 	used           supervisor.Usage
@@ -107,7 +107,7 @@ func (u *usageHistory) add(at time.Time, s supervisor.Sample) {
 		p.CPUs = busy(s.Usage.User+s.Usage.System, u.used.User+u.used.System)
 		p.GPUs = busy(s.Usage.GPUTime, u.used.GPUTime)
 		p.MaxCPUs, p.MaxGPUs = p.CPUs, p.GPUs
-		if steps < u.steps || seconds < u.seconds { // they are counted differently from now on
+		if steps < u.steps || seconds < u.seconds { // steps are counted differently from now on
 			u.steps, u.seconds = 0, 0
 		}
 		if p.Steps = steps - u.steps; p.Steps > 0 {

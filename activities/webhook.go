@@ -20,26 +20,27 @@ import (
 )
 
 const (
-	// postBound is the time that a webhook has for its answer.
+	// postBound limits the time a webhook may take to answer.
 	postBound = 15 * time.Second
 	// maxAnswer bounds the part of an answer that is read, and maxWords the part that an error
 	// quotes, in bytes.
 	maxAnswer, maxWords = 4 << 10, 300
 )
 
-// hookRefusedError reports that a try has failed in a way that another try will not mend.
+// hookRefusedError is returned if an attempt has failed in a way that another attempt cannot fix.
 type hookRefusedError struct{ Message string }
 
 func (e *hookRefusedError) Error() string { return e.Message }
 
-// hooks sends the requests. A redirect could lead to a host that no policy was asked about.
+// hooks sends the requests. It does not follow redirects, which could lead to a host that the policy
+// has not checked.
 var hooks = &http.Client{
 	Timeout:       postBound,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// postNotice sends a notice to a webhook. It is signed unless the secret is empty. Errors name the
-// host of the address only, since the rest may be a secret.
+// postNotice sends a notice to a webhook. It is signed unless the secret is empty. Errors contain
+// only the address's host, since the rest of the address may be a secret.
 func postNotice(ctx context.Context, address, id, secret string, body []byte, now time.Time) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -69,7 +70,7 @@ func postNotice(ctx context.Context, address, id, secret string, body []byte, no
 	return judgeHook(answer, text)
 }
 
-// judgeHook returns the error of a try by the status of the answer.
+// judgeHook converts an answer's status to the attempt's error.
 func judgeHook(answer *http.Response, text string) error {
 	switch code := answer.StatusCode; {
 	case code >= 200 && code < 300:
@@ -80,8 +81,8 @@ func judgeHook(answer *http.Response, text string) error {
 	return &hookRefusedError{text}
 }
 
-// SignNotice returns the signature of a body, as Standard Webhooks have it. A secret that begins
-// with whsec_ is a key in base64, and any other is the key itself.
+// SignNotice returns the signature of a body as defined by Standard Webhooks. A secret that begins
+// with whsec_ contains the key in base64; any other secret is the key itself.
 func SignNotice(secret, id, timestamp string, body []byte) string {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {

@@ -2,8 +2,8 @@ package taskapi
 
 import "github.com/clusterrun/clusterrun/activities/tasks/wire"
 
-// keepAnswers is the number of a task's latest barrier answers that are kept for arrivals repeated
-// after a lost answer.
+// keepAnswers is how many of a task's latest barrier answers are kept. They answer arrivals that
+// are repeated because an answer was lost.
 const keepAnswers = 32
 
 // outcome is the answer to an arrival: a release or a problem.

@@ -57,8 +57,8 @@ func (o outcome) answer() (any, *wire.Problem) {
 	return o.released, nil
 }
 
-// arrival validates a request. It returns the arrival, and whether this host releases the barrier
-// on its own.
+// arrival validates a request. It returns the arrival, and reports whether this host alone releases
+// the barrier.
 func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
 	a = barriers.Arrival{
@@ -114,7 +114,7 @@ func (r *request) arrival(in wire.Arrive) (a barriers.Arrival, local bool, probl
 // away returns the participants on other hosts.
 func (s *Server) away(t Task, participants []string) (away []string) {
 	for _, p := range participants {
-		// A task added to the run is only in its own view.
+		// A task that was added to the run later appears only in its own view.
 		if !t.View.Here[p] && p != t.ID.Task && !s.serves(runkey.Task{Run: t.ID.Run, Generation: t.ID.Generation, Task: p}) {
 			away = append(away, p)
 		}

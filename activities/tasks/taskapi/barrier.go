@@ -11,26 +11,27 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// atOnce is the timeout of an arrival that requested a timeout of 0. It does not wait, but may be
-// the last one and release the barrier.
+// atOnce is the timeout of an arrival that requested a timeout of 0. Such an arrival does not wait,
+// but may be the last one and release the barrier.
 const atOnce = time.Nanosecond
 
 // Barriers releases barriers across hosts.
 type Barriers interface {
-	// Arrive returns the round once it is released, and a [barriers.Error] if it will not be. When
-	// ctx is done, the arrival is withdrawn, unless the round was released. [barriers.ErrShutdown]
-	// stops the wait, but not the arrival. The client's connection is cut without an answer, and
-	// it arrives again with the same key at the next server.
+	// Arrive returns the round once it is released, or a [barriers.Error] if it will not be
+	// released. When ctx is done, the arrival is withdrawn, unless the round was released.
+	// [barriers.ErrShutdown] stops the wait, but does not withdraw the arrival: the client's
+	// connection is cut without an answer, and the client arrives again with the same key at the
+	// next server.
 	Arrive(ctx context.Context, a barriers.Arrival) (barriers.Release, error)
 }
 
-// participants returns an arrival's participants in rank order. A name is a task, or a type for
-// all its tasks in the spec.
+// participants returns an arrival's participants in rank order. A name is either a task's name, or
+// a type that stands for all of its tasks in the spec.
 func (v *View) participants(names []string) ([]string, *wire.Problem) {
 	if len(names) == 0 {
 		return v.Tasks, nil
 	}
-	// A map, because every task of a large run may name all tasks.
+	// inSpec is a map because every task of a large run may name all tasks.
 	inSpec := make(map[string]bool, len(v.Tasks))
 	for _, task := range v.Tasks {
 		inSpec[task] = true

@@ -59,8 +59,9 @@ func postClosures(r *request) (any, *wire.Problem) {
 }
 
 // untilStop handles stops for a serving process's request. While the run's tasks are stopping, the
-// process gets nothing and does not wait. The returned ctx is cancelled when a stop starts. stops
-// reports whether the answer must contain the stop, which it does until the process stops serving.
+// process does not receive closures and does not wait. The returned ctx is cancelled when a stop
+// starts. stops reports whether the answer must contain the stop, which it does until the process
+// stops serving.
 func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
@@ -91,8 +92,8 @@ func (e *endpoint) untilStop(parent context.Context, in *wire.ClosuresRequest) (
 	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
 }
 
-// maxClosures limits the body, in bytes. Outcomes and strings may be longer than what is kept of
-// them.
+// maxClosures limits the body, in bytes. Outcomes and strings may be longer than the part of them
+// that is kept.
 const maxClosures = 4 << 20
 
 // checkClosures returns a problem if a request is invalid.

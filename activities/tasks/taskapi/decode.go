@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/strictjson"
 )
 
-// Limits of bodies, in bytes. Within reason, an error longer than what is kept is cut, not
+// Limits of bodies, in bytes. Within reason, an error that is too long is truncated rather than
 // refused.
 const (
 	maxSmall     = 64 << 10

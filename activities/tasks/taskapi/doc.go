@@ -1,17 +1,17 @@
-// Package taskapi is the API that a host offers to the programs that clusterrun runs: HTTP/1.1
-// with JSON over a Unix socket, one for each task. The socket is the identity: requests do not
+// Package taskapi is the API that a host offers to the programs that clusterrun runs: HTTP/1.1 with
+// JSON over a Unix socket, one for each task. The socket identifies the task, so requests do not
 // name their sender. openapi.yaml describes the requests; the package task is a client for Go,
 // task/python for Python, and `clusterrun task` for shells.
 //
 // A [Server] serves all tasks of a host. It may be killed at any time; a new one then listens at
 // the same paths. Clients therefore retry when a connection is refused or cut, and every request
-// can be sent twice: a PUT by its nature, an arrival at a barrier because of its key.
+// can be sent twice: PUT is idempotent by nature, and an arrival at a barrier has a key.
 //
 // # Results and errors
 //
-// They are written to the process's own files, so that they survive the host worker and the
-// supervisor. A new result replaces the previous one, and so does a new error. If both exist, the
-// exit code decides which one counts. On 0 it is the result, otherwise the error.
+// Results and errors are written to the process's own files, so that they survive the host worker
+// and the supervisor. A new result replaces the previous one, and so does a new error. If both
+// exist, the exit code decides which one counts: the result if it is 0, otherwise the error.
 //
 // # Progress
 //
@@ -22,12 +22,11 @@
 //
 // # Stopping together
 //
-// Any task can request that all the run's tasks stop, with or without an error. The request goes
+// Any task can request that all of the run's tasks stop, with or without an error. The request goes
 // to the run ([Stops]), which decides; the run sends every host the current state
 // ([Server.SetStopping]), and the host notifies its tasks. A task can therefore check for a stop
 // without asking a server. Each state has a number that grows with every stop and every clear.
-// Hosts and clients ignore a state with a lower number, so that a restart does not revert
-// anything.
+// Hosts and clients ignore a state with a lower number, so that a restart does not revert anything.
 //
 //   - The answer to a request contains the run's state, and the host uses it immediately: the
 //     requesting task sees the stop before the run has notified the host.

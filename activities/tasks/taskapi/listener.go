@@ -18,7 +18,7 @@ type listener struct {
 	net.Listener
 	server   *Server
 	endpoint *endpoint
-	// slots holds an element for each connection that is open or may be next.
+	// slots contains an element for each connection that is open or about to be accepted.
 	slots  chan struct{}
 	once   sync.Once
 	closed chan struct{}
@@ -72,8 +72,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// serves reports whether a connection's peer is the task's user, or has the same privileges as
-// this process. Other users who have obtained a socket must not act on the run.
+// serves reports whether a connection's peer is the task's user, or has the same privileges as this
+// process. Other users who have obtained access to a socket must not act on the run.
 func (e *endpoint) serves(raw net.Conn) bool {
 	peer := proc.Peer(raw)
 	if peer == nil {

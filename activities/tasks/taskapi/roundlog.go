@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// roundLogSize is the size that starts a new log, in bytes. The previous log stays in the same
-// directory.
+// roundLogSize is the size in bytes at which a new log is started. The previous log remains in the
+// same directory.
 const roundLogSize = 256 << 10
 
 // roundLog holds the latest released rounds. It is not synced because, like the processes, it need
@@ -25,9 +25,9 @@ type roundLog struct {
 	mu     sync.Mutex // of the file, which may hang; locked before rounds.mu
 	file   *os.File   // nil until the first write
 	size   int
-	exists bool // or its predecessor
+	exists bool // or its predecessor exists
 	closed bool
-	err    error // why rounds are no longer written
+	err    error // why rounds are no longer logged
 }
 
 // released is a round in the log.
@@ -45,7 +45,8 @@ type participant struct {
 
 func (l *roundLog) oldPath() string { return l.path + ".old" }
 
-// each reads the log. It skips an incomplete line, which no task was answered from.
+// each calls f for every released round in the log. It skips an incomplete line, because no task
+// was answered from it.
 func (l *roundLog) each(f func(released)) {
 	for _, path := range []string{l.oldPath(), l.path} {
 		b, err := os.ReadFile(path)
@@ -61,8 +62,8 @@ func (l *roundLog) each(f func(released)) {
 	}
 }
 
-// parseReleased parses "3 worker-0=key worker-0=key worker-1=key "name"", with the values after
-// the name, also in quotes.
+// parseReleased parses a line such as "3 worker-0=key worker-0=key worker-1=key "name"". Quoted
+// values follow the name.
 func parseReleased(line string) (released, bool) {
 	line, whole := strings.CutSuffix(line, "\n")
 	at := strings.IndexByte(line, '"')
@@ -174,7 +175,7 @@ func (l *roundLog) open(flags int) error {
 	return err
 }
 
-// remove removes the log of rounds that are no longer needed.
+// remove removes the log once its rounds are no longer needed.
 func (l *roundLog) remove() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxNames limits the barriers with counted rounds. A dropped barrier restarts at round 1.
+// maxNames limits how many barriers have their rounds counted. A barrier that was dropped restarts
+// at round 1.
 const maxNames = 4096
 
 // rounds are one run generation's local barriers. Package barrier decides an event's effect on a
@@ -41,7 +42,7 @@ type round struct {
 type arrivalID struct{ task, key string }
 
 // arrived is an arrival that counts. Several connections may wait for its answer, because a broken
-// one may not be detected yet.
+// connection may not have been detected yet.
 type arrived struct {
 	waiting []*ticket
 	timer   *time.Timer
@@ -96,8 +97,8 @@ func newRounds(log *roundLog) *rounds {
 	return r
 }
 
-// arrive joins the open round. It calls answer with the outcome, perhaps before it returns. The
-// ticket allows leaving before that.
+// arrive joins the open round. It calls answer with the outcome, perhaps before arrive returns. The
+// ticket lets the request leave before it is answered.
 func (r *rounds) arrive(a barriers.Arrival, answer func(outcome)) *ticket {
 	t := &ticket{rounds: r, id: arrivalID{a.Task, a.Key}, tell: answer}
 	r.mu.Lock()
@@ -156,8 +157,8 @@ func (r *rounds) join(t *ticket, a barriers.Arrival) []told {
 	return r.settle(o, answers, nil)
 }
 
-// digestOf returns the digest of participants. For the round's participants, the usual case, it
-// does not recompute the hash.
+// digestOf returns the digest of participants. In the usual case, in which they are the round's
+// participants, it does not recompute the hash.
 func (o *round) digestOf(participants []string) string {
 	if slices.Equal(participants, o.participants) {
 		return o.rules.Digest()
@@ -217,8 +218,8 @@ func (r *rounds) count(o *round) {
 	r.counts[o.name] = o.number
 }
 
-// broken returns the problem for arrivals in a broken round. why returns the reason, given the
-// missing tasks' names.
+// broken returns the problem for arrivals in a broken round. why is given the missing tasks' names,
+// and returns the reason.
 func (o *round) broken(code string, why func(missing string) string) *wire.Problem {
 	s := o.standing()
 	return &wire.Problem{Code: code, Barrier: s, Message: fmt.Sprintf(
@@ -301,8 +302,8 @@ func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
 	return outcome{}, false
 }
 
-// processEnded withdraws the arrivals of a task's process. A task that does not return breaks the
-// rounds that lack it.
+// processEnded withdraws the arrivals of a task's process. If the task will not return, the rounds
+// that are missing it are broken.
 func (r *rounds) processEnded(task string, final bool, how string) {
 	var all []told
 	r.mu.Lock()
@@ -335,7 +336,7 @@ func (r *rounds) starts(task string) {
 	delete(r.ended, task)
 }
 
-// end breaks all rounds, even future ones.
+// end breaks all rounds, including future ones.
 func (r *rounds) end(why string) {
 	var all []told
 	r.mu.Lock()
@@ -348,7 +349,7 @@ func (r *rounds) end(why string) {
 	r.deliver(all)
 }
 
-// close closes the log, which the next server reads. A timer about to fire finds no waiting
+// close closes the log, which the next server reads. A timer that still fires finds no waiting
 // arrivals.
 func (r *rounds) close() { r.log.close() }
 

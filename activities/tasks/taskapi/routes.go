@@ -71,7 +71,7 @@ func getCluster(r *request) (any, *wire.Problem) {
 	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
 }
 
-// keepProgress limits what is kept of a message, in bytes. Much less is shown.
+// keepProgress limits the part of a message that is kept, in bytes. A much smaller part is shown.
 const keepProgress = 1000
 
 func putProgress(r *request) (any, *wire.Problem) {

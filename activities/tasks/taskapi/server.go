@@ -27,14 +27,14 @@ const (
 )
 
 // patience limits the time to read a request's head and body, and the time for the run to answer.
-// The run's is shorter than our clients wait, so that they receive the reason.
+// run is shorter than our clients' wait, so that clients receive the reason.
 type patience struct{ head, body, run time.Duration }
 
 var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
 
 // Config configures a [Server].
 type Config struct {
-	// StateDir is the host worker's state directory. Sockets are in it if its path is short
+	// StateDir is the host worker's state directory. It contains the sockets if its path is short
 	// enough.
 	StateDir string
 	// Barriers releases barriers that are not local. If nil, a barrier is released only if all its
@@ -65,7 +65,7 @@ type Server struct {
 	answering sync.WaitGroup
 	patience  patience
 
-	// files is held while files are touched, which may be slow, and is locked before mu. Changing
+	// files is held while files are accessed, which may be slow, and is locked before mu. Changing
 	// tasks or groups requires both.
 	files sync.Mutex
 
@@ -104,7 +104,7 @@ type endpoint struct {
 	work     *work
 }
 
-// NewServer returns a server, and creates the socket directory. It serves nothing before
+// NewServer creates the socket directory and returns a server, which serves nothing before
 // [Server.Listen].
 func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
 
@@ -121,7 +121,7 @@ func newServer(c Config, p patience) (*Server, error) {
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
-		// A task's connections are limited, so one without a request is closed.
+		// A task's connections are limited, so a connection without a request is closed.
 		ReadHeaderTimeout: p.head, IdleTimeout: p.head, MaxHeaderBytes: maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(_ net.Conn, state http.ConnState) {
@@ -190,8 +190,8 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	return e, nil
 }
 
-// Ended records that a task's process has ended, and whether the task has ended with it. how
-// describes its end, such as "exited with exit code 1".
+// Ended records that a task's process has exited, and whether the task ended with it. how describes
+// the exit, such as "exited with exit code 1".
 func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	s.mu.Lock()
 	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
@@ -294,8 +294,8 @@ func (s *Server) Sweep(here []runkey.Run) {
 	}
 }
 
-// Close stops serving and waits until no request is in progress. Sockets of tasks that have not
-// exited stay, for the next server.
+// Close stops serving and waits until no request is in progress. The sockets of tasks that have not
+// exited remain for the next server.
 func (s *Server) Close() error {
 	s.group.Close()       // no more connections are accepted
 	err := s.http.Close() // all connections, including connections of ended tasks

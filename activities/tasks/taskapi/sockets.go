@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// belowDir is the maximum length of a socket path in the common directory: a run's directory,
-	// its own name, and ".new".
+	// belowDir is the maximum length of a socket path within the common directory: the name of a
+	// run's directory, the socket's name, and ".new".
 	belowDir = len("/0123456789/0123456789.new")
 	// lookEvery is the interval between checks for removed sockets, for example by a cleaner of
 	// /tmp.
@@ -48,8 +48,9 @@ func (s *Server) makeRunDir(t *Task) (string, error) {
 	return dir, s.letThrough(dir)
 }
 
-// letThrough lets other users reach their tasks' sockets, by known names in a run's directory.
-// They cannot list or change the directories, which contain other files of the host worker.
+// letThrough lets other users reach their tasks' sockets, which have known names in a run's
+// directory. These users cannot list or change the directories, which contain other files of the
+// host worker.
 func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
@@ -108,8 +109,8 @@ func (s *Server) restoreOf(e *endpoint) {
 	e.missing = err != nil
 }
 
-// rest closes an ended task's socket, because a sweep has thousands of them. [Server.Listen]
-// reopens it.
+// rest closes an ended task's socket, because a sweep has thousands of ended tasks. [Server.Listen]
+// reopens the socket.
 func (s *Server) rest(e *endpoint) {
 	s.files.Lock()
 	defer s.files.Unlock()
@@ -119,7 +120,7 @@ func (s *Server) rest(e *endpoint) {
 // unbind removes a task's socket. s.files must be held.
 func (s *Server) unbind(e *endpoint) {
 	if e.listener != nil {
-		_ = e.listener.Close() // its connections stay
+		_ = e.listener.Close() // its connections stay open open
 		_ = os.Remove(e.path)
 		e.listener = nil
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxStopWait limits the wait of one request. Clients retry, so a request on a connection that
-	// is never closed does not stay forever.
+	// maxStopWait limits the wait of one request. Clients retry. Without this limit, a request on a
+	// connection that is never closed would wait forever.
 	maxStopWait = time.Minute
 	// maxKind limits an error's kind, in bytes.
 	maxKind = 200
@@ -53,7 +53,7 @@ func getStop(r *request) (any, *wire.Problem) {
 
 // stopQuery is a task's question about a stop.
 type stopQuery struct {
-	// wait is the maximum time it waits.
+	// wait is the maximum time to wait.
 	wait time.Duration
 	// after is the state number that the task already has. -1 means that it waits for a stop.
 	after int

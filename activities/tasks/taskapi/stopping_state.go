@@ -58,8 +58,8 @@ func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	return out
 }
 
-// left returns the time until a deadline in seconds. This host's and the run's clocks differ, so
-// it is never more than deadline minus from.
+// left returns the time until a deadline in seconds. Because this host's clock may differ from the
+// run's, the result is never more than deadline minus from.
 func left(from, deadline, at time.Time) float64 {
 	left := deadline.Sub(at)
 	if !from.IsZero() {

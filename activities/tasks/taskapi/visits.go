@@ -120,8 +120,8 @@ func (l *visits) remember(name, key string, out outcome) {
 	l.answers.add(name, key, out)
 }
 
-// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even just now.
-// The answer counts because all arrivals were released with it.
+// withdraw withdraws an arrival by its key. out is set if the arrival has been answered, even if
+// only just now. That answer counts, because all arrivals were released together.
 func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 	for _, v := range l.of(name, key) {
 		v.end(endedError{withdrawn(name)})
@@ -149,7 +149,8 @@ func (l *visits) of(name, key string) []*visit {
 	return all
 }
 
-// endAll withdraws all arrivals, because the arrived process or its generation has ended.
+// endAll withdraws all arrivals, because the process that arrived has exited or its generation has
+// ended.
 func (l *visits) endAll(why *wire.Problem) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

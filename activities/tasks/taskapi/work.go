@@ -13,7 +13,7 @@ import (
 // work measures how long a process works on its steps. Its clock stops while the process waits at
 // a barrier.
 type work struct {
-	// observe is called with a step's seconds.
+	// observe is called with each step's duration in seconds.
 	observe func(seconds float64)
 
 	mu     sync.Mutex
@@ -76,7 +76,8 @@ func (w *work) stepTime() *spec.StepTime {
 	return w.series.Time()
 }
 
-// Steps returns how many steps a task's process has completed, and their total seconds.
+// Steps returns the number of steps that a task's process has completed and their total duration in
+// seconds.
 func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -92,8 +93,8 @@ func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
 	return w.series.Total()
 }
 
-// waits stops the process's clock for an arrival. Call resume with the answer, or without one if
-// no request waits any longer.
+// waits stops the process's clock for an arrival. Call resume with the answer, or with a zero
+// outcome if no request is waiting any longer.
 func (e *endpoint) waits(a barriers.Arrival) (resume func(outcome)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
