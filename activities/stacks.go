@@ -176,7 +176,7 @@ func dropOld(dir string, before time.Time) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // skip unreadable directories
+			return nil //nolint:nilerr // unreadable directories stay
 		}
 		if d.IsDir() {
 			dirs = append(dirs, path)

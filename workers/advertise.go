@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// resolveTakes limits the look-up of this host's name, which can be replaced by an address.
+	// resolveTakes limits the look-up of this host's name. If it fails, an address is used instead.
 	resolveTakes = time.Second
-	// farAway is an address outside every network (RFC 5737). Packets to it would take the default
-	// route.
+	// farAway is an address that is in no network (RFC 5737), so packets to it would take the
+	// default route.
 	farAway = "198.51.100.1:9"
 	// loopback is for a machine without a network.
 	loopback = "127.0.0.1"
@@ -43,8 +43,8 @@ func (s *side) advertised(ctx context.Context) string {
 	return loopback
 }
 
-// resolve returns the addresses of a name, and whether they are from DNS. Other hosts may not know
-// names from this host's hosts file.
+// resolve returns a name's addresses, and reports whether they are from DNS. Other hosts may not
+// know names from this host's hosts file.
 func resolve(ctx context.Context, name string) (addresses []string, isPublic bool) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTakes)
 	defer cancel()

@@ -12,12 +12,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// askedTimes records when the server was asked for each activity that this side must answer. It
-// maps the activity's token to nanoseconds of CLOCK_BOOTTIME.
+// askedTimes records, for each activity that this side must answer, when the server was asked for
+// it. It maps the activity's token to nanoseconds of CLOCK_BOOTTIME.
 type askedTimes struct{ times sync.Map }
 
-// intercept records each activity that the server hands out before it is worked on, and forgets it
-// when the server has accepted an answer or no longer wants one.
+// intercept records each activity that the server hands out before the activity starts, and forgets
+// it when the server has accepted an answer or no longer needs one.
 func (a *askedTimes) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	sent := supervisor.BootNanos()
 	err := invoke(ctx, method, req, reply, cc, opts...)
@@ -38,7 +38,7 @@ func (a *askedTimes) intercept(ctx context.Context, method string, req, reply an
 }
 
 // at returns when the server was asked for the activity with the token, in nanoseconds of
-// CLOCK_BOOTTIME, or 0 if that is unknown. The server handed out the activity later.
+// CLOCK_BOOTTIME, or 0 if that is unknown. The server handed out the activity after that time.
 func (a *askedTimes) at(token []byte) int64 {
 	sent, _ := a.times.Load(string(token))
 	at, _ := sent.(int64)

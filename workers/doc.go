@@ -1,17 +1,17 @@
 // Package workers is the host worker as a library.
 //
-// A host worker is two processes. The supervisor is the parent of everything: a small separate
-// program without network connections, it starts the tasks' processes and outlives the second
-// process; see package supervise, and [Supervisor] for its settings. [Side] is the second process.
-// It polls Temporal, executes workflows and activities, and may be killed and restarted at any
-// moment without a task noticing.
+// A host worker consists of two processes. The first, the supervisor, is the parent of all others.
+// It is a small separate program without network connections, starts the tasks' processes, and
+// outlives the second process; see package supervise, and [Supervisor] for its settings. The second
+// process is [Side]. It polls Temporal, executes workflows and activities, and may be killed and
+// restarted at any moment without a task noticing.
 //
-// Its [Role] decides whether it serves workflows, tasks, or both.
+// A host worker's [Role] decides whether it serves workflows, tasks, or both.
 //
 // The supervisors of `clusterrun run` share a process for their sides, which stays connected to the
-// server ([Connection.Serve]; package homeworker). Each uses a private queue and host in it. The
-// supervisor that `clusterrun submit` starts shares it, too, but serves the public queue. If that
-// process dies, each supervisor starts a Side.
+// server ([Connection.Serve]; package homeworker). Within that process, each has a private queue
+// and host. The supervisor that `clusterrun submit` starts uses the same process, but serves the
+// public queue. If the process dies, each supervisor starts its own Side.
 //
 // A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow and
 // its activities, so the server can answer a workflow task with the activities that it scheduled.
@@ -20,14 +20,15 @@
 //
 // Tasks that are pinned to a name would go to any host worker of that name. So before a host worker
 // accepts tasks, it looks for host workers that poll its name's queue, and sends them an activity
-// on their own queues to see whether they are running. `clusterrun worker` is refused if one
-// answers, with its instance. A side that finds one later keeps its tasks but accepts no new ones
-// until the name is free.
+// on their own queues to see whether they are running. `clusterrun worker` is refused if one of
+// them answers, and the error names that one's instance. A side that finds such a host worker later
+// keeps its tasks but accepts no new tasks until the name is free.
 //
 // # Without the server
 //
 // If the server does not accept the request to stop a run of `clusterrun run` within 5 s, or the
 // run does not react to it, the command orders the supervisor, by a line on the lifeline, to stop
 // everything. The supervisor uses the spec's signals and graces, starts nothing more and exits. The
-// exits are read from its journal, and the run ends on the server when the next command reaches it.
+// exits are read from the supervisor's journal, and the run ends on the server when the next
+// command reaches the server.
 package workers

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// LastExits returns how each task's last process ended, for the owner of a host worker that exited
-// without reporting it. It leaves out tasks with an exit that is not in the journal.
+// LastExits returns how each task's last process exited. It is for the owner of a host worker that
+// exited without reporting this. It omits tasks whose exit is not in the journal.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 )
 
-// listen opens the service for runs' files, or returns nil without an address.
+// listen opens the service for runs' files. It returns nil if there is no address.
 func (o Options) listen() (*hostservice.Server, error) {
 	if o.Listen == "" {
 		return nil, nil

@@ -16,21 +16,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// wantedFile is locked by each process that starts a state directory's host worker, stops it or
-// relies on it. Before an idle host worker exits, it writes its supervisor's process ID into the
-// file, so no process relies on it while it exits.
+// wantedFile is locked by each process that starts, stops or relies on a state directory's host
+// worker. Before an idle host worker exits, it writes its supervisor's process ID into the file, so
+// no process relies on it while it exits.
 const wantedFile = "wanted"
 
 const (
 	wantedEvery = 5 * time.Millisecond
-	// idleLooks is the number of looks per idle time.
+	// idleLooks is the number of idle checks per idle period.
 	idleLooks    = 20
 	idleLookMost = 10 * time.Second
 )
 
-// Want keeps an idle host worker running, and other processes from starting or stopping one, until
-// release is called. After that the host worker stays as long as after a run. If it is exiting,
-// Want waits until it is gone.
+// Want keeps an idle host worker running until release is called, and prevents other processes from
+// starting or stopping one. After release, the host worker keeps running as long as after a run. If
+// the host worker is already exiting, Want waits until it is gone.
 func Want(ctx context.Context, stateDir string) (release func(), err error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Want(ctx context.Context, stateDir string) (release func(), err error) {
 	}, nil
 }
 
-// exitWhenIdle stops the host worker when it has been without runs for long enough.
+// exitWhenIdle stops the host worker when it has had no runs for IdleExit.
 func (s *side) exitWhenIdle(ctx context.Context) {
 	look := time.NewTicker(max(10*time.Millisecond, min(s.IdleExit/idleLooks, idleLookMost)))
 	defer look.Stop()
@@ -79,8 +79,8 @@ func (s *side) exitWhenIdle(ctx context.Context) {
 // HeldRuns returns the runs that reserve a state directory's host worker.
 func HeldRuns(stateDir string) ([]runkey.Run, error) { return activities.HeldRuns(stateDir) }
 
-// isNeeded reports whether this host has runs, or its queue has open ones, which it may be the only
-// host to continue. If the server is unreachable, it assumes so.
+// isNeeded reports whether this host has runs or its queue has open runs, which perhaps only this
+// host can continue. It returns true if the server is unreachable.
 func (s *side) isNeeded(ctx context.Context) bool {
 	held, err := activities.HeldRuns(s.StateDir)
 	runs := int64(len(held))
@@ -90,8 +90,8 @@ func (s *side) isNeeded(ctx context.Context) bool {
 	return err != nil || runs > 0
 }
 
-// exitUnlessWanted makes the supervisor exit unless a process relies on it, and then returns when
-// it has.
+// exitUnlessWanted makes the supervisor exit unless a process relies on it, and waits until the
+// supervisor has exited.
 func (s *side) exitUnlessWanted(ctx context.Context) error {
 	lock, err := filelock.Try(filepath.Join(s.StateDir, wantedFile))
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *side) exitUnlessWanted(ctx context.Context) error {
 	}
 	pid := supervisor.Holder(s.StateDir)
 	if pid == 0 {
-		return nil // it exits already
+		return nil // the supervisor is already exiting
 	}
 	if err := os.WriteFile(lock.Name(), []byte(strconv.Itoa(pid)), 0o600); err != nil {
 		return err

@@ -33,7 +33,7 @@ func loggerTo(debug bool, l *supervise.LogFile) *zap.Logger {
 	if debug {
 		level = zap.DebugLevel
 	}
-	const atFirst, ofTheRest = 100, 100 // equal messages in a second, and the fraction of those that follow
+	const atFirst, ofTheRest = 100, 100 // equal messages in a second, and the fraction of the rest
 	core := zapcore.NewSamplerWithOptions(zapcore.NewCore(zapcore.NewConsoleEncoder(c), l, level), time.Second, atFirst, ofTheRest)
 	return zap.New(core, zap.ErrorOutput(l))
 }
@@ -47,7 +47,7 @@ func (l sdkLogger) Debug(msg string, kv ...any) {}
 func (l sdkLogger) Info(msg string, kv ...any)  { l.Sugar().Debugw(msg, kv...) }
 func (l sdkLogger) Warn(msg string, kv ...any)  { l.Sugar().Warnw(msg, kv...) }
 
-// Error logs an error. An activity's failure is a debug message, because it is not the host
+// Error logs an error. It logs an activity's failure as a debug message, because it is not the host
 // worker's error.
 func (l sdkLogger) Error(msg string, kv ...any) {
 	if msg == "Activity error." {

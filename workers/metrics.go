@@ -35,7 +35,7 @@ func CheckMetrics(flag, address string) error {
 }
 
 // serveMetrics serves metrics until ctx is done. If the address is in use, perhaps by an earlier
-// side that is still exiting, it retries without holding up processes, which matter more.
+// side that is still exiting, it retries in the background, because processes matter more.
 func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
@@ -63,7 +63,7 @@ func (s *side) serveMetricsOn(ctx context.Context, l net.Listener) {
 func (s *side) countRuns(ctx context.Context, c client.Client) {
 	o, err := s.Server.Client()
 	if err != nil {
-		return // there would not be a client either
+		return // these options do not yield a client either
 	}
 	namespace := cmp.Or(o.Namespace, client.DefaultNamespace)
 	s.metrics.BeginRuns(namespace, s.Queue)
@@ -73,11 +73,11 @@ func (s *side) countRuns(ctx context.Context, c client.Client) {
 }
 
 // openRunsLook is the approximate time between requests for the number of open runs. All sides that
-// execute workflows make them, and a server limits such requests.
+// execute workflows send such requests, which a server limits.
 const openRunsLook = time.Minute
 
-// lookForOpen calls ask until ctx is done, and say with each answer. It varies the time between
-// calls, so that host workers that started together do not keep asking together.
+// lookForOpen calls ask repeatedly until ctx is done, and calls say with each answer. It varies the
+// interval, so that host workers that started together do not keep asking at the same time.
 func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)) {
 	for ctx.Err() == nil {
 		if n, err := ask(); err == nil {

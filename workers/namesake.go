@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// NamesakeError is returned if a queue's fleet has another host worker with the same name, because
-// tasks that are pinned to the name would go to either.
+// NamesakeError is returned if a queue's fleet contains another host worker with the same name,
+// because tasks pinned to that name could go to either of them.
 type NamesakeError struct{ Host, Instance, Queue string }
 
 func (e *NamesakeError) Error() string {
@@ -32,7 +32,8 @@ func identity(host, instance string) string {
 // fleetAnswers is the maximum time to wait for a fleet's answer.
 const fleetAnswers = 3 * time.Second
 
-// CheckSockets returns a permanent error if the host worker's tasks could not reach it.
+// CheckSockets returns a permanent error if tasks could not reach the host worker through their
+// sockets.
 func (o Options) CheckSockets() error { return taskapi.CheckDir(o.StateDir) }
 
 // CheckName returns a [NamesakeError] if another host worker has the name in these options. If the

@@ -13,21 +13,21 @@ import (
 type Options struct {
 	// StateDir is the host worker's own directory: lock, journal, plans.
 	StateDir string `json:"state_dir"`
-	// Instance is the name of a new StateDir; see [supervisor.StateOptions]. The default is any
-	// name.
+	// Instance is the instance name for a new StateDir; see [supervisor.StateOptions]. By default a
+	// name is chosen.
 	Instance string `json:"instance,omitempty"`
-	// Host is the name that specs can pin tasks to. The default is the machine's host name.
+	// Host is the name to which specs can pin tasks. The default is the machine's host name.
 	Host string `json:"host,omitempty"`
-	// Queue is the task queue of the workflows that it serves. The names of host queues derive from
-	// it. The default is [spec.TaskQueue].
+	// Queue is the task queue of the workflows that the host worker serves. The names of host
+	// queues are derived from it. The default is [spec.TaskQueue].
 	Queue string `json:"queue,omitempty"`
 	// Owned reports whether the runs on these queues end with the process that started this worker,
 	// as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
 	// SoleRun is as in [supervisor.Config].
 	SoleRun bool `json:"sole_run,omitempty"`
-	// Slots is the maximum number of tasks on this host. 0 means no limit, and a negative number one
-	// for each processor.
+	// Slots is the maximum number of tasks on this host. 0 means no limit; a negative number means
+	// one task for each processor.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
 	// Slots on this host; see [fleet.Host].
@@ -40,18 +40,18 @@ type Options struct {
 	// LogRoot is the directory for the logs of runs that do not name one. The default is logs, in
 	// StateDir.
 	LogRoot string `json:"log_root,omitempty"`
-	// Retention limits the time and space for the logs of ended runs. If it is nil, they are never
-	// removed.
+	// Retention limits the age and size of ended runs' logs. If it is nil, logs are never removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
-	// LogsCopiedTo is the directory on the owner's machine that the owner copies LogRoot to; see
+	// LogsCopiedTo is the directory on the owner's machine to which the owner copies LogRoot; see
 	// [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address of its tasks for other hosts' tasks. The default is Host if other
-	// hosts can resolve that name, and otherwise the local address of connections to the server.
+	// Advertise is the address at which other hosts' tasks reach this host's tasks. The default is
+	// Host if other hosts can resolve that name, and otherwise the local address of connections to
+	// the server.
 	Advertise string `json:"advertise,omitempty"`
 	// Listen is the address that serves runs' files to other hosts, as HOST:PORT or a part of it.
-	// If it is empty, they are not served. ListenAs is the address of Listen for other hosts if it
-	// differs.
+	// If it is empty, the files are not served. ListenAs is the address that other hosts use, if it
+	// differs from Listen.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
 	// Policy is the file with the rules for what this host runs, and for whom. Audit is the file
@@ -63,7 +63,7 @@ type Options struct {
 	Checks       []hostcheck.Check `json:"checks,omitempty"`
 	CheckEvery   time.Duration     `json:"check_every,omitempty"`
 	CheckTimeout time.Duration     `json:"check_timeout,omitempty"`
-	// Metrics is the address of the metrics, as HOST:PORT. If it is empty, they are not served.
+	// Metrics is the address of the metrics, as HOST:PORT. If it is empty, metrics are not served.
 	Metrics string `json:"metrics,omitempty"`
 	// Role selects the work that the host worker does. The default is [RoleBoth].
 	Role Role `json:"role,omitempty"`
@@ -80,14 +80,14 @@ type Options struct {
 	// its home.
 	Server connect.Options `json:"server"`
 	Home   *embedded.Home  `json:"home,omitempty"`
-	// OrphanGrace limits the time for processes to exit after the owner has died. The default is
-	// 2s.
+	// OrphanGrace limits the time that processes have to exit after the owner has died. The default
+	// is 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
 	// LongestGrace limits the processes' graces when the host worker is asked to exit. The default
 	// is [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit limits the host worker's time without a run; see [Want]. 0 means that it
-	// does not exit.
+	// IdleExit is the time without a run after which the host worker exits; see [Want]. 0 means
+	// never.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

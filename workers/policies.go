@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// taskSlots is large enough not to starve short activities and Release. RunTask holds a slot for
-// its process's life, and lasting looks hold a limited number.
+// taskSlots is large enough not to starve short activities and Release. Each RunTask call holds a
+// slot for as long as its process lives, and long-lasting checks hold a limited number of slots.
 const taskSlots = 5000
 
 // init names the build. By default the SDK hashes the whole executable when the first worker
@@ -54,9 +54,9 @@ func reserveOptions() worker.Options {
 		DisableWorkflowWorker:      true,
 		ActivityTaskPollerBehavior: pollers(1, 2),
 		// By default the SDK holds heartbeats back for most of the server's heartbeat timeout, and
-		// a busy machine may take the rest.
+		// on a busy machine the rest of the timeout may be too short.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
-		// A look in progress can still report that another host should continue it.
+		// A check in progress can still report that another host should continue it.
 		WorkerStopTimeout: stopTimeout,
 	}
 }
@@ -64,17 +64,17 @@ func reserveOptions() worker.Options {
 func (s *side) taskOptions() worker.Options {
 	tasks := pollers(2, 8)
 	if s.Owned {
-		// They serve one run, with tasks that all arrive at the same time.
+		// These pollers serve a single run, whose tasks all arrive at the same time.
 		tasks = pollers(8, 8)
 	}
 	return worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: taskSlots,
 		ActivityTaskPollerBehavior:         tasks,
-		// Short, because on servers that do not push cancellations the heartbeats' answers bring
-		// them.
+		// This interval is short, because servers that do not push cancellations report them in
+		// answers to heartbeats.
 		MaxHeartbeatThrottleInterval: time.Second,
-		// The last answers may still be in flight when their RunTask has returned.
+		// The last answers may still be in flight when RunTask has returned.
 		WorkerStopTimeout: stopTimeout,
 	}
 }
@@ -94,8 +94,8 @@ func (s *side) localOptions() worker.Options {
 	return o
 }
 
-// pollers returns options with few pollers while the queue is idle, because a server limits a
-// namespace's long polls, which a thousand hosts share.
+// pollers returns options that use few pollers while the queue is idle, because a server limits a
+// namespace's long polls, which a thousand hosts may share.
 func pollers(initial, most int) worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: initial, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: most,

@@ -25,8 +25,8 @@ type Decisions struct {
 	Notify *policy.Decision `json:"notify,omitempty"`
 }
 
-// DecideRun returns the decisions that a host worker on this machine, of this user and with the
-// given policy, would make about a run signed by one of the signers. s may be nil.
+// DecideRun returns the decisions about a run signed by one of the signers that this user's host
+// worker on this machine would make with the given policy. s may be nil.
 func DecideRun(file string, s *spec.RunSpec, signers []string) (d Decisions, err error) {
 	d = Decisions{Tasks: []TaskDecision{}}
 	g := guard.New(file, "", "")

@@ -29,8 +29,8 @@ func (p polling) stop() {
 }
 
 // startWorkers polls the queues of DESIGN.md: the queue of the workflows, the private queues for
-// reservations on any host and on this host, and this host worker's queue. On a local queue these
-// are the same.
+// reservations on any host and on this host, and this host worker's queue. With a local queue, all
+// of these are one queue.
 func (s *side) startWorkers() (polling, error) {
 	all := s.workers()
 	for i, w := range all {
@@ -100,8 +100,8 @@ func (s *side) taskWorkers() (all polling) {
 	return append(all, tasks)
 }
 
-// registerChecks registers the activities that any host may execute for a run, a sweep or a queue
-// of closures.
+// registerChecks registers the activities that any host may execute for a run, a sweep or a closure
+// queue.
 func (s *side) registerChecks(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.server.RunEnd, activity.RegisterOptions{Name: spec.ActivityRunEnd})
 	w.RegisterActivityWithOptions(s.server.TrialsCheck, activity.RegisterOptions{Name: spec.ActivityTrialsCheck})
@@ -110,9 +110,10 @@ func (s *side) registerChecks(w worker.Worker) {
 
 // registerTasks registers the activities that this host executes for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
-	// A group's next generation is reserved on the previous one's hosts.
+	// A group's next generation is reserved on the previous generation's hosts.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
-	// Thousands of these calls may be waiting. As a function each needs half the stack.
+	// Thousands of these calls may be waiting. Registered as a function, each needs only half the
+	// stack.
 	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{
 		Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true,
 	})

@@ -19,7 +19,7 @@ import (
 // Connection is a connection to a server that several supervisors' sides share.
 type Connection struct {
 	client.Client
-	// HookDir is as in [activities.Config].
+	// HookDir is the same as in [activities.Config].
 	HookDir string
 
 	asked    *askedTimes
@@ -35,8 +35,8 @@ func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, 
 	if err != nil {
 		return nil, err
 	}
-	// The SDK reports this process to the server, and listens for its commands, for as long as it
-	// has a worker. This worker does not get any work.
+	// The SDK reports this process to the server, and listens for the server's commands, for as
+	// long as there is a worker. This worker does not get any work.
 	w := worker.New(c, spec.TaskQueue+"/home-worker", worker.Options{DisableWorkflowWorker: true, LocalActivityWorkerOnly: true})
 	if err := w.Start(); err != nil {
 		c.Close()
@@ -45,10 +45,10 @@ func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, 
 	return &Connection{Client: c, asked: asked, known: known, starting: starting}, nil
 }
 
-// Supervised is a supervisor that a command has started, as seen by its side.
+// Supervised describes a supervisor that a command has started to the supervisor's side.
 type Supervised struct {
 	Options
-	// Conn is the socket to it, and PID its process ID.
+	// Conn is the socket to the supervisor, and PID is its process ID.
 	Conn net.Conn
 	PID  int
 	// Environ is the supervisor's environment.
@@ -64,7 +64,7 @@ type Served struct {
 	leave  context.CancelFunc
 	ended  chan struct{} // closed when the side has stopped
 	endLog func()
-	// Started must be called once a sole run is started, or will not be.
+	// Started must be called once a sole run has been started, or will not be started.
 	Started func()
 
 	running polling
@@ -116,7 +116,7 @@ func (v *Served) attend() {
 	v.side.shut()
 }
 
-// Leave stops the side, which reports nothing after that.
+// Leave stops the side, which then reports nothing more.
 func (v *Served) Leave() { v.leave() }
 
 // Ended returns a channel that is closed when the side has stopped.

@@ -68,9 +68,10 @@ func Side(ctx context.Context) error {
 	if err := sup.Hello(ctx, spec.Version); err != nil {
 		return err
 	}
-	// The log may be a pipe that lost its reader together with the supervisor while work remains.
-	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. They are not
-	// ignored, because the commands that this process starts would also ignore them.
+	// The log may be a pipe whose reader exited together with the supervisor while work remains.
+	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. The signals
+	// are caught rather than ignored, because the commands that this process starts would also
+	// ignore them.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	s := &side{Options: o, log: log, supervisor: sup, asked: new(askedTimes), known: new(server.Known), identity: identity(o.Host, sup.Instance())}
 	return s.run(ctx)
@@ -97,8 +98,8 @@ type side struct {
 	checker    *hostcheck.Checker           // of this host; nil without a fleet
 	files      *hostservice.Server          // nil if the output of runs is not served
 	unlisten   func()                       // stops serving the output of runs and the metrics
-	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
-	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
+	closing    chan supervisor.ClosingReply // the supervisor's reply once it is shutting down
+	abandoned  atomic.Bool                  // the supervisor is shutting down because its runs' owner is gone
 }
 
 // run prepares the host, connects, and serves it until it stops.
@@ -125,8 +126,8 @@ func (s *side) run(ctx context.Context) error {
 	return s.attend(ctx, running.stop)
 }
 
-// prepare prepares everything that does not need a server. It starts serving tasks' requests, since
-// most of them do not need a server either.
+// prepare prepares everything that does not need the server. It also starts serving tasks'
+// requests, most of which do not need the server.
 func (s *side) prepare(ctx context.Context) (err error) {
 	if s.Home != nil {
 		go s.Home.Keep(ctx, func(err error) {
@@ -191,7 +192,7 @@ func (s *side) listens(ctx context.Context) (end func()) {
 	}
 }
 
-// awaitClosing waits until the supervisor is closing.
+// awaitClosing waits until the supervisor is shutting down.
 func (s *side) awaitClosing(ctx context.Context) {
 	if reply, err := s.supervisor.Closing(ctx); err == nil {
 		s.abandoned.Store(reply.OwnerGone && s.Owned)
@@ -235,14 +236,14 @@ func (s *side) begin(ctx context.Context, c client.Client) (polling, error) {
 	return running, nil
 }
 
-// attend waits until ctx is done, the supervisor has finished its work, or the supervisor dies. It
-// calls stop, which stops polling, before it returns.
+// attend waits until ctx is done, or the supervisor has finished its work or died. Before it
+// returns, it calls stop, which stops polling.
 func (s *side) attend(ctx context.Context, stop func()) error {
 	select {
 	case <-ctx.Done():
 		s.leave(context.WithoutCancel(ctx))
 	case reply := <-s.closing:
-		// If it dies now, its processes die with it.
+		// If the supervisor dies now, its processes die with it.
 		closed, done := context.WithCancel(ctx)
 		go func() {
 			defer done()
@@ -267,7 +268,7 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 	return nil
 }
 
-// leaveBound is the maximum time to wait for the supervisor's answer when the side leaves.
+// leaveBound is the maximum time that an exiting side waits for the supervisor's answer.
 const leaveBound = time.Second
 
 // leave reports to the supervisor that this side has nothing more to report.
@@ -279,9 +280,10 @@ func (s *side) leave(ctx context.Context) {
 	}
 }
 
-// afterLoss kills what the supervisor left behind. Its processes died with it, but their children
-// may have left their sessions. A host worker started in its place waits for this sweep, and
-// afterwards needs this host worker's addresses, although its polls may take longer to finish.
+// afterLoss kills what the supervisor left behind. The supervisor's processes died with it, but
+// their children may have left their sessions. A replacement host worker waits for this sweep and
+// then needs this host worker's addresses, although this host worker's polls may take longer to
+// finish.
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	s.unlisten()
 	var polls sync.WaitGroup
@@ -292,15 +294,15 @@ func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	return errors.Join(errors.New("the supervisor has exited"), err)
 }
 
-// untilServed is the time between attempts to reach the server, and untilToldAgain the time between
-// messages that it does not answer.
+// untilServed is the time between attempts to reach the server. untilToldAgain is the time between
+// messages that the server does not answer.
 var (
 	untilServed    = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}
 )
 
-// dial retries until the server answers. The supervisor can wait, but processes need a side as soon
-// as the server is back.
+// dial connects, and retries until the server answers. The supervisor can wait, but processes need
+// a side as soon as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	to := s.Server
 	to.Identity, to.Metrics = s.identity, s.metered
@@ -329,14 +331,16 @@ func (s *side) logRoot() string {
 	return cmp.Or(s.LogRoot, filepath.Join(s.StateDir, "logs"))
 }
 
-// close lets a gone owner's runs end with a result while the supervisor stops their processes.
+// close lets runs end with a result when their owner is gone, while the supervisor stops their
+// processes.
 func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
 	s.sayReady(false)
 	if reply.OwnerGone && s.Server.Socket != "" {
-		return // the owner was the way to the server
+		return // the server could be reached only through the owner
 	}
-	// The supervisor limits all of this, and kills this process when it has waited long enough.
+	// The supervisor limits how long all of this may take, and kills this process when the time is
+	// up.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range s.host.CancelRuns(ctx) {
 			s.server.AwaitRun(ctx, run.WorkflowID, run.RunID)
@@ -360,7 +364,7 @@ func (s *side) sayServing(ctx context.Context) {
 }
 
 // sayMembership returns a function that reports, once for each change, whether the fleet accepts
-// this host. The supervisor is notified once, when the fleet does.
+// this host. The supervisor is notified only of the first acceptance.
 func (s *side) sayMembership(ctx context.Context) func(error) {
 	said, serving := "", false
 	return func(err error) {

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// starting delays the polls of queues whose run is being started. The server creates a queue at
-// its first poll, and this would compete with the start. The server passes the run's first workflow
-// task in its answer.
+// starting delays the polls of queues whose run is being started. The server creates a queue at the
+// queue's first poll, which would compete with the start. The poll is not needed yet, because the
+// answer to the start contains the run's first workflow task.
 type starting struct{ queues sync.Map }
 
 // begin delays the polls of a queue until end is called.

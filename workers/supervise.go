@@ -15,13 +15,14 @@ import (
 // optionsVar carries [Options] to the side.
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
-// Supervisor returns the settings of a host worker's supervisor. Its side is `clusterrun side`. It
-// fails immediately if the host worker could not listen at the addresses in the options.
+// Supervisor returns the settings of a host worker's supervisor, whose side is `clusterrun side`.
+// It fails immediately if the host worker could not listen at the addresses in the options.
 func Supervisor(o Options) (s supervise.Settings, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return s, err
 	}
-	// Otherwise a running host worker may use these addresses, and the supervisor reports it.
+	// If the lock is held, a running host worker may use these addresses, and the supervisor
+	// reports that.
 	if supervisor.LockFree(o.StateDir) {
 		if err := cmp.Or(o.checkListen(), CheckMetrics(MetricsFlag, o.Metrics)); err != nil {
 			return s, err
@@ -38,8 +39,8 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 	}, nil
 }
 
-// Service returns a host worker that is a service or serves in the background. Its side is upgraded
-// to a program on request.
+// Service returns a host worker that is a system service or runs in the background. On request, its
+// side is upgraded to the given program.
 func Service(program string) *supervise.Service {
 	return &supervise.Service{Program: program, Version: spec.Version}
 }

@@ -142,10 +142,10 @@ const passthrough = "passthrough:///"
 
 // follow makes each new connection go to the server's current address.
 func follow(c *client.Options, home embedded.Home) {
-	// The address is only for the server and for error messages. The dialer looks the server up in
-	// its home.
+	// Only the server and error messages use this address. The dialer looks the server up in its
+	// home.
 	c.HostPort = passthrough + c.HostPort
-	c.ConnectionOptions.TLS = nil // on our side of the dialer
+	c.ConnectionOptions.TLS = nil // the dialer adds TLS
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }))
 }

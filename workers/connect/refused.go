@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// tlsAlert starts the Go TLS package's error for the peer's alert.
+	// tlsAlert is the beginning of crypto/tls's error for an alert from the peer.
 	tlsAlert = "remote error: tls: "
 	// alertBound is the maximum time to wait for an alert.
 	alertBound = time.Second
 
-	// refuses starts the error of a request that the server does not allow.
+	// refuses is the beginning of the error for a request that the server does not allow.
 	refuses = "the Temporal server refuses "
 
 	wantsTLS = "it may require TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
@@ -36,7 +36,8 @@ var remedies = []struct{ said, remedy string }{
 }
 
 // alert returns the alert sent by a server that closes a connection. A server that refuses a
-// certificate sends it after the client's first request, which may fail before that.
+// certificate sends the alert after the client's first request, which may fail before the alert
+// arrives.
 func (o Options) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alertBound)
 	defer cancel()
@@ -96,7 +97,7 @@ func plainCause(err error) string {
 	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }
 
-// Late is the error of a request that a server accepts but does not answer.
+// Late is the error for a request that a server accepts but does not answer.
 const Late = "the Temporal server does not answer in time; check whether its database is up"
 
 // sayRefused adds the remedy to the error of a request that the server does not allow or does not

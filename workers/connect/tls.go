@@ -19,8 +19,8 @@ type rotating struct {
 	last *tls.Config
 }
 
-// newRotating returns credentials that follow the files that load reads. first is their current
-// content.
+// newRotating returns credentials that follow changes in the files that load reads. first is the
+// files' current content.
 func newRotating(first *tls.Config, load func() (*tls.Config, error)) *rotating {
 	return &rotating{TransportCredentials: credentials.NewTLS(first), load: load, last: first}
 }
@@ -33,8 +33,8 @@ func (r *rotating) ClientHandshake(ctx context.Context, authority string, c net.
 // Clone returns the credentials themselves, since all of their state is in the files.
 func (r *rotating) Clone() credentials.TransportCredentials { return r }
 
-// current returns the files' content. If they cannot be used, for example because only one of two
-// is replaced yet, it returns their last usable content.
+// current returns the files' content. If the files cannot be used, for example because only one of
+// two has been replaced so far, it returns their last usable content.
 func (r *rotating) current() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,8 +23,8 @@ type Server struct {
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started,omitzero"`
-	// Host, Boot, UID and Container identify where it runs. Container contains the namespaces of
-	// the network and of process IDs.
+	// Host, Boot, UID and Container identify where the server runs. Container contains its network
+	// and process ID namespaces.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	UID       int    `json:"uid"`
@@ -38,7 +38,7 @@ func (s *Server) elsewhere() string {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
-		// Its loopback address and its process ID mean something else in this container.
+		// The server's loopback address and process ID mean something else in this container.
 		return "in another container on this machine, " + s.Host
 	}
 	return ""
@@ -72,8 +72,8 @@ func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 const (
 	// settleEvery is the interval between checks of a starting or stopping server.
 	settleEvery = 3 * time.Millisecond
-	// settleBound is the maximum time to wait for it. A start takes a third of a second, and longer
-	// on a very busy machine.
+	// settleBound is the maximum time to wait for such a server. A start takes a third of a second,
+	// or longer on a very busy machine.
 	settleBound = 60 * time.Second
 )
 
@@ -102,8 +102,8 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		if err != nil || !held {
 			return nil, err
 		}
-		// The file is read after the lock was seen held, because a new server removes an old ready
-		// file before it takes the lock.
+		// Read the ready file only after seeing that the lock is held, because a new server removes
+		// an old ready file before it takes the lock.
 		switch s := h.ready(); {
 		case s != nil && s.elsewhere() == "":
 			return s, nil

@@ -11,9 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Dial connects to the server at its present address. A client that dials with it follows the
-// server to another port, and never talks to another program on a killed server's port. The
-// connection uses TLS, and both sides prove that they have the key.
+// Dial connects to the server at its current address. A client that uses Dial follows the server to
+// another port, and never talks to another program on a killed server's port. The connection uses
+// TLS, and both sides prove that they have the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: key}).DialContext(ctx, "tcp", s.Address)
 }
 
-// Keep restarts the server in the background whenever it has exited, until ctx is done. If the
-// server does not start, Keep calls tell, once for each reason.
+// Keep restarts the server in the background whenever the server has exited, until ctx is done. If
+// the server does not start, Keep calls tell once for each reason.
 func (h Home) Keep(ctx context.Context, tell func(error)) {
 	address := "" // of the last server
 	Again(ctx, func() error {
@@ -83,14 +83,14 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 // A server that has run for at least lasting is restarted immediately.
 const lasting = time.Minute
 
-// awaitEnd returns when a server's process has exited, or ctx is done, and reports whether it has
-// exited.
+// awaitEnd waits until a server's process has exited or ctx is done, and reports whether the
+// process has exited.
 func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	pidfd, failed := proc.OpenPidfd(s.PID)
 	if failed == nil {
 		defer pidfd.Close()
 	}
-	// The process may have exited before, and another process may have its ID.
+	// The process may have exited earlier, and another process may have its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
 		return true

@@ -19,15 +19,15 @@ const ProgramName = "clusterrun-devserver"
 // ProgramVariable is the environment variable with the server's executable path.
 const ProgramVariable = "CLUSTERRUN_DEVSERVER"
 
-// MissingError is returned if the server's program is not installed.
+// MissingError is returned if the server's executable is not installed.
 type MissingError struct{ Looked string }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("the embedded Temporal server is not installed: no %s in %s, nor in $PATH, and %s is not set", ProgramName, e.Looked, ProgramVariable)
 }
 
-// program finds the server's executable: the path in the variable, or a file next to our own
-// executable, or one on the PATH.
+// program finds the server's executable: the path in the variable, a file next to our own
+// executable, or a program on the PATH.
 func (h Home) program() (string, error) {
 	if h.Program != "" {
 		return h.Program, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// IdleExit limits a background server's time without clients.
+// IdleExit is the time without clients after which a background server exits.
 const IdleExit = 10 * time.Minute
 
 // Ensure returns the running server, or starts one in the background. A new server listens at the
@@ -37,7 +37,7 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 		return nil, err
 	}
 	defer starting.Close()
-	// Another process may have started it since.
+	// Another process may have started the server in the meantime.
 	if s, err := h.settled(ctx); s != nil || err != nil {
 		return s, err
 	}
@@ -56,9 +56,9 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	}
 }
 
-// startAttempts is the number of times a server is started if it does not become ready. It may have
-// been killed during its start, its port may have been taken, or another server may have briefly
-// locked its database.
+// startAttempts is how many times a server that does not become ready is started. Such a server may
+// have been killed during its start, its port may have been taken, or another server may have
+// briefly locked its database.
 const startAttempts = 3
 
 // startBackground starts a server that outlives us. The start lock must be held.
@@ -67,7 +67,7 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It outlives the terminal, and also serves other shells.
+	// The server outlives the terminal, and also serves other shells.
 	s, err := h.launch(ctx, cmd, detach.Start, make(chan error, 1))
 	if err != nil {
 		// The previous holder of the start lock may have been killed while its server was starting.
@@ -126,8 +126,8 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 	return f, nil
 }
 
-// foreground makes a command stop with this process. The command gets the other end of the lifeline
-// as descriptor 3.
+// foreground makes a command stop when this process exits. The command gets the other end of the
+// lifeline as descriptor 3.
 func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -194,9 +194,9 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// environment returns the variables that the server inherits. It outlives the run that started it,
-// so it must not inherit that run's variables. If a task of another run started us, they mark
-// processes that are killed with that run.
+// environment returns the variables that the server inherits. The server outlives the run that
+// started it, so it must not inherit that run's variables: if a task of a run started us, they mark
+// processes that are killed with the run.
 func environment() []string {
 	var env []string
 	for _, name := range []string{"HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "TZ", "LANG", "LC_ALL", "GOMAXPROCS"} {
@@ -245,7 +245,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 		default:
 		}
 		if err := retry.Sleep(ctx, settleEvery); err != nil {
-			// Clients would not find it, so it must not stay.
+			// Clients would not find the server, so it must not keep running.
 			_ = cmd.Process.Kill()
 			return nil, fmt.Errorf("the embedded server did not become ready: %w; its log is %s", err, h.Log())
 		}
@@ -255,8 +255,8 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 // minFiles counts the files that a started server has open, plus some for connections.
 const minFiles = 40
 
-// checkFiles refuses to start a server that cannot open its files: it would neither become ready
-// nor report why. Go programs raise their soft limit to the hard one.
+// checkFiles refuses to start a server that cannot open its files, because such a server would
+// neither become ready nor report why. Go programs raise their soft limit to the hard one.
 func checkFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < minFiles {
