@@ -106,7 +106,7 @@ func (r *Run) Trials(ctx context.Context, s *Status) (names []string, trials []T
 	return grid.Names(), trials, nil
 }
 
-// maxDescribed limits how many running trials are described. It prefers the longest-running.
+// maxDescribed limits how many running trials are described, longest-running first.
 const maxDescribed = 200
 
 // DescribeTrials adds the progress and the silent hosts of running trials. It omits what is

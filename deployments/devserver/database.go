@@ -20,8 +20,9 @@ import (
 var sqliteMagic = []byte("SQLite format 3\x00")
 
 // sqlitePragmas of a database file. With a write-ahead log and synchronous=1 (NORMAL) a commit does
-// not wait for the disk: a killed server loses nothing, and a power cut at most the last moments,
-// never consistency. By default every commit waits, which makes a launch several times slower.
+// not wait for the disk: a killed server loses nothing. A power cut loses at most the last moments,
+// and the file remains consistent. By default every commit waits, which makes a launch several times
+// slower.
 var sqlitePragmas = map[string]string{
 	"journal_mode": "wal",
 	"synchronous":  "1",
@@ -42,7 +43,7 @@ func claimDatabase(name string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
-	// Check before locking, which leaves a file next to the database.
+	// Check before locking, because locking leaves a file next to the database.
 	if err := checkFile(path); err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
@@ -110,7 +111,7 @@ func checkFile(path string) error {
 // empty database in one transaction, so that a server that is killed while doing so leaves an empty
 // database rather than half a schema.
 func (d *database) prepare(ctx context.Context) error {
-	// SQLite would make it readable for other users, and it contains what people run.
+	// SQLite would let other users read the file, which contains what people run.
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("--db: %w; choose a file that you may write to", err)

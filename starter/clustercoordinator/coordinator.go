@@ -47,7 +47,7 @@ type Coordinator struct {
 	failed         bool
 	raised, broken error
 	changed        chan struct{} // closed when any of these changes
-	// abandon cancels the request in progress, if that waits for outcomes.
+	// abandon cancels the request in progress if that request waits for outcomes.
 	abandon context.CancelFunc
 }
 
@@ -87,8 +87,8 @@ func attach(ctx context.Context, q queue) (*Coordinator, error) {
 }
 
 // Close detaches from the queue. It waits up to two seconds for the scheduled closures to enter
-// the queue, where they continue. They may not get there if the queue is full or the server is
-// away; to make sure, call Flush.
+// the queue, where they continue. If the queue is full or the server is unreachable, some may not
+// get there; to make sure, call Flush first.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
@@ -122,8 +122,8 @@ func (c *Coordinator) Status(ctx context.Context) (closure.QueueStatus, error) {
 // It blocks while the queue is full. Arguments are values that JSON can represent, and
 // [PerWorkerValues].
 //
-// If a previously scheduled closure has failed, Schedule returns its error, does not schedule
-// this closure, and cancels those not called yet.
+// If a previously scheduled closure has failed, Schedule returns that closure's error, does not
+// schedule the new closure, and cancels the closures that have not been called yet.
 func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any) (*RemoteValue, error) {
 	return c.ScheduleWith(ctx, function, args, nil)
 }

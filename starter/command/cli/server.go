@@ -162,7 +162,7 @@ func (a *App) SayIfSlow(what string) (done func()) {
 	return func() { t.Stop() }
 }
 
-// Dial connects to the server, starting the embedded server if that is the one to use.
+// Dial connects to the server. If that is the embedded server, Dial starts it if needed.
 func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 	deadline := time.Now().Add(BringUpBound)
 	for {
@@ -181,8 +181,8 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 	}
 }
 
-// MayHaveExited reports whether an attempt to reach the server may have failed because it is the
-// embedded server and exited after BringUp found it. A frozen server uses up the time.
+// MayHaveExited reports whether an attempt to reach the server may have failed because the server
+// is the embedded one and exited after BringUp found it. A frozen server instead uses up the time.
 func (s Server) MayHaveExited(began time.Time) bool {
 	return s.Embedded && time.Since(began) < DialTimeout
 }

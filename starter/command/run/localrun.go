@@ -36,7 +36,7 @@ import (
 )
 
 const (
-	// startLate is when the server counts as late with a start, so that it is checked.
+	// startLate is how long a start may take before the server counts as late and is checked.
 	startLate = time.Second
 	// workerStop limits the wait for the host worker after the run has ended.
 	workerStop = 10 * time.Second
@@ -267,8 +267,8 @@ func (l *localRun) sayWhoSharesCPUs() {
 }
 
 // startRun asks the server to start the run. A signal does not cancel the request, because this
-// command could not tell whether the run exists. The first signal limits the wait for the
-// answer, and the second one ends it.
+// command could then not tell whether the run exists. The first signal limits the wait for the
+// answer, and the second signal ends the wait.
 func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -454,8 +454,8 @@ func (l *localRun) withoutWorker(ctx context.Context, err error) ending {
 	return ending{err: fmt.Errorf("run %s: %w", l.id, err)}
 }
 
-// trouble reports that the server does not answer or that the run is stuck, or, if err is nil,
-// that this is over.
+// trouble reports that the server does not answer or that the run is stuck. If err is nil, it
+// reports that the trouble is over.
 func (l *localRun) trouble(err error) {
 	l.troubled.Store(err != nil)
 	switch {
@@ -502,7 +502,7 @@ func (l *localRun) abort() {
 }
 
 // endStarted ends the run that the server was asked to start. It reports whether that run is
-// known to have ended or not to exist.
+// known to have ended or is known not to exist.
 func (l *localRun) endStarted(ctx context.Context) bool {
 	if l.run == nil {
 		r, err := l.dir.Load()

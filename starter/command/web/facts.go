@@ -10,10 +10,10 @@ import (
 const (
 	// least and most limit the interval between two questions about the same thing.
 	least, most = 2 * time.Second, 15 * time.Second
-	// load is how much longer than a question the pause after it is, so that a question is in
-	// flight at most 1/load of the time.
+	// load is the ratio of the pause after a question to the question's duration. A question is
+	// thus in flight at most 1/load of the time.
 	load = 25
-	// askedFor limits a question.
+	// askedFor limits how long a question may take.
 	askedFor = 15 * time.Second
 	// patience limits how long a page waits for a newer answer than the one it has.
 	patience = 100 * time.Millisecond
@@ -47,9 +47,9 @@ type fact[V any] struct {
 	used time.Time
 }
 
-// get returns the last answer for a key, and its time, if it is recent. Otherwise it asks;
+// get returns the last answer for a key, and its time, if the answer is recent. Otherwise get asks;
 // concurrent callers share the question. It waits no longer than wait, or [patience] if there is
-// an earlier answer. It then returns errPending if there is still no answer.
+// an earlier answer. If there is still no answer after that, get returns errPending.
 func (f *facts[V]) get(ctx context.Context, key string, wait time.Duration, ask func(context.Context) (V, error)) (V, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func (f *facts[V]) last(key string) (v V) {
 	return v
 }
 
-// put sets the value for a key that nobody asks for.
+// put sets the value for a key without a question.
 func (f *facts[V]) put(key string, value V) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -82,7 +82,7 @@ func (t *ForegroundTTY) setRaw() {
 }
 
 // restore restores the terminal's modes before it finishes the screen, which may block until its
-// output is read. restore waits for that no longer than drainBound.
+// output is read. restore waits no longer than drainBound for the screen.
 func (t *ForegroundTTY) restore() {
 	t.mu.Lock()
 	before := t.before
@@ -218,7 +218,7 @@ func signalOf(modes *unix.Termios, key byte) syscall.Signal {
 
 const (
 	// escapeKey is Ctrl-], like telnet's. It must be typed three times within escapeTime,
-	// because editors give a single one a meaning.
+	// because a single one has a meaning in editors.
 	escapeKey   = ']' & 0x1f
 	escapeTimes = 3
 	escapeTime  = time.Second

@@ -85,7 +85,7 @@ func (t *translation) note(format string, args ...any) {
 	t.launch.Notes = append(t.launch.Notes, fmt.Sprintf(format, args...))
 }
 
-// text returns a flag's value, or otherwise if the flag was not given.
+// text returns a flag's value. If the flag was not given, it returns otherwise.
 func (t *translation) text(name, otherwise string) string {
 	if v, ok := t.values[name]; ok {
 		return v.text
@@ -111,8 +111,8 @@ func (t *translation) number(name string, otherwise int) (int, error) {
 	return n, nil
 }
 
-// runPath is the program for --run-path. Like torchrun it records an exception in the script if
-// torch is installed.
+// runPath is the program for --run-path. If torch is installed, it records an exception in the
+// script, like torchrun.
 const runPath = `import runpy, sys
 try:
     from torch.distributed.elastic.multiprocessing.errors import record
@@ -170,7 +170,7 @@ var choices = map[string][]string{
 	"logs-specs":   {"default"},
 }
 
-// check refuses values that torchrun would also refuse, and its plug-ins.
+// check refuses torchrun's plug-ins, and values that torchrun would also refuse.
 func (t *translation) check() error {
 	for _, f := range flags {
 		v, ok := t.values[f.name]
