@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Cancel stops the run with its stop signal and grace period; Wait then returns the verdict
-// cancelled. Cancel returns when the request is made, not when the run has ended.
+// Cancel stops the run with its stop signal and grace period. Wait then returns the verdict
+// cancelled. Cancel returns once it has made the request; it does not wait for the run's end.
 func (r *Run) Cancel(ctx context.Context) error {
 	for {
 		execution := r.latest()
@@ -45,8 +45,8 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 	}))
 }
 
-// acceptedWithin limits the time until a run accepts a request, which a run with a worker does
-// immediately. A run with many hosts may take longer to answer it.
+// acceptedWithin limits the time until a run accepts a request. A run with a worker accepts
+// immediately, but with many hosts it may take longer to answer.
 const acceptedWithin = 15 * time.Second
 
 // beginsWithin limits how long a request waits for a run to start its tasks, because a newly

@@ -27,7 +27,7 @@ type Run struct {
 }
 
 // Get returns a handle on a run that was started earlier, by any client. It does not contact the
-// server; the first use shows whether the run exists.
+// server; the handle's first use shows whether the run exists.
 func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
 }
@@ -42,8 +42,8 @@ func (r *Run) Describe(ctx context.Context) (*workflowservice.DescribeWorkflowEx
 }
 
 // Wait waits for the run to finish and returns its result. The error is nil only after success.
-// An [*Error] comes with the result, a [*TerminatedError] without. Wait continues while the
-// server is unreachable.
+// Wait returns an [*Error] with the result, and a [*TerminatedError] without one. Wait continues
+// while the server is unreachable.
 func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 	return r.WaitNotify(ctx, func(error) {})
 }

@@ -27,14 +27,15 @@ type Options struct {
 	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default: the
 	// spec's name and a random part.
 	ID string
-	// IsNew reports whether [NewID] generated ID, so that it is unused.
+	// IsNew reports whether [NewID] generated ID, which is therefore unused.
 	IsNew bool
 	// Queue is the task queue of the host workers that execute the run. Default:
 	// [spec.TaskQueue].
 	Queue string
 	// Owner is shown in lists of runs. Default: user@host.
 	Owner string
-	// Host is the only host that can run the tasks, if known. The run then need not record it.
+	// Host is the only host that can run the tasks, if known. If it is set, the run need not
+	// record it.
 	Host string
 	// Torchrun reports whether the starter exits like torchrun. It also applies to reruns.
 	Torchrun bool

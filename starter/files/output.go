@@ -14,13 +14,15 @@ import (
 // Options configures an [Output]. The zero value is valid.
 type Options struct {
 	Selection Selection
-	// Select further limits the streams. If nil, it does not.
+	// Select further limits the streams. It may be nil.
 	Select func(tasklog.Stream) bool
-	// Live makes it read new output until [Output.Finish], and otherwise only what exists.
+	// Live makes the Output read new output until [Output.Finish]. Otherwise it reads only what
+	// exists.
 	Live bool
 	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool
-	// LogDir is a log directory that may contain the run's, although the run does not report it.
+	// LogDir is a log directory that may contain the run's logs although the run does not report
+	// it.
 	LogDir string
 	// OnNext is called for each of a task's processes after the first followed one.
 	OnNext func(rank, attempt int)
@@ -30,8 +32,7 @@ type Options struct {
 	OnTrouble func(host string, err error)
 }
 
-// Output reads processes' output from this machine and from the hosts that serve
-// it.
+// Output reads processes' output from this machine and from the hosts that serve it.
 type Output struct {
 	files *Files
 	o     Options
@@ -149,7 +150,7 @@ func (w *Output) ReadDir(dir string) {
 	w.local = append(w.local, tasklog.Follow(dir, w.from(dir), o))
 }
 
-// Insert delivers data that was not written to its file, after everything that was. The file's
+// Insert delivers data that was not written to its file, after all data that was. The file's
 // directory must be the only one that is read.
 func (w *Output) Insert(path string, data []byte) { w.local[0].Insert(path, data) }
 
@@ -204,8 +205,8 @@ func (w *Output) Close() {
 	_ = w.Finish(ctx) // its error is that of ctx
 }
 
-// Finish reads the remaining output. It returns ctx's error. For what could not be read, see
-// [Output.Missing].
+// Finish reads the remaining output. It returns ctx's error; [Output.Missing] returns what could
+// not be read.
 func (w *Output) Finish(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, r := range w.local {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// patience limits, counted from Begin, how long anything waits.
+	// patience limits how long anything waits, counted from Begin.
 	patience = 500 * time.Millisecond
 	// maxFiles limits the number of listed files.
 	maxFiles = 300
@@ -141,7 +141,7 @@ func (s *Source) add(name, state string) {
 	s.Files = append(s.Files, File{Name: name, State: state})
 }
 
-// digest queries the files' digests. It keeps the answers that precede an error.
+// digest queries the files' digests. If an error occurs, it keeps the earlier answers.
 func (s *Source) digest(ctx context.Context) error {
 	var files []*File
 	args := []string{"hash-object", "--"}

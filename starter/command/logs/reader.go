@@ -45,7 +45,7 @@ func NewReader(a *cli.App, run *starter.Run, selected files.Selection) *Reader {
 	return &Reader{App: a, run: run, Selected: selected, Notify: a.SayUnreachable, said: map[string]bool{}}
 }
 
-// Show shows the output. It returns an error if some output is missing, which it reports.
+// Show shows the output. If some output is missing, it reports that and returns an error.
 func (l *Reader) Show(ctx context.Context) error {
 	ended := l.awaitEnd(ctx)
 	s, err := l.status(ctx)
@@ -154,8 +154,8 @@ func (l *Reader) status(ctx context.Context) (s *starter.Status, err error) {
 }
 
 const (
-	// lookAgain is the interval between checks while a run's logs are partly unknown, and
-	// lookSeldom the interval after that, when tasks may only move to other hosts.
+	// lookAgain is the interval between checks while some of a run's logs are unknown. lookSeldom
+	// is the interval afterwards, when the only change may be tasks that move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
 	// maxBeats limits the checks while hosts have not reported where their output is.
@@ -253,7 +253,8 @@ func (l *Reader) whyNothing(s *starter.Status) error {
 	return fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
 }
 
-// sayPruned names the selected attempts with removed logs. there holds the processes with files.
+// sayPruned names the selected attempts whose logs were removed. there holds the processes that
+// have files.
 func sayPruned(a *cli.App, s *starter.Status, selected *files.Selection, there map[int][]int) {
 	meant := selected.Of(s, there)
 	for _, t := range s.Tasks {

@@ -32,7 +32,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// agentsOf describes this agent among those that meet to form one run. If agents meet, either
+// agentsOf describes this agent's part in a run that several agents form. If agents meet, either
 // head or joined is set.
 type agentsOf struct {
 	head   *agents.Head       // set if this agent is the head and starts the run
@@ -164,8 +164,8 @@ func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m
 	}
 }
 
-// end waits for the other agents, which reach the server through this one, and terminates their
-// fleet. It does not wait if run is nil. c may be nil.
+// end waits for the other agents, which reach the server through this agent, and terminates their
+// fleet. If run is nil, it does not wait. c may be nil.
 func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if g.head == nil {
 		return
@@ -267,8 +267,8 @@ func (l *localRun) hasLeft() ending {
 	}}
 }
 
-// withAgents returns r with a message about missing agents if they were why the run was never
-// placed.
+// withAgents returns r. If the run was never placed because agents were missing, it adds a message
+// about them.
 func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
 	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(g.count.Load()) >= m.Least {
 		return r
@@ -279,7 +279,7 @@ func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunR
 	return &changed
 }
 
-// tellJoined reports the end of another agent's run. The full report is that agent's.
+// tellJoined reports the end of another agent's run. That agent prints the full report.
 func (l *localRun) tellJoined(end ending) error {
 	switch r := end.result; {
 	case r == nil:
