@@ -45,7 +45,7 @@ func Dial(ctx context.Context, o connect.Options, host string, log *zap.Logger, 
 	return &Connection{Client: c, asked: asked, known: known, starting: starting}, nil
 }
 
-// Supervised describes a supervisor that a command has started to the supervisor's side.
+// Supervised describes a supervisor started by a command, for use by the supervisor's side.
 type Supervised struct {
 	Options
 	// Conn is the socket to the supervisor, and PID is its process ID.

@@ -36,8 +36,8 @@ import (
 const defaultQueue = spec.TaskQueue
 
 // Side runs the Temporal-facing half of a host worker in a child of the supervisor, which passes it
-// its options; see [Supervisor]. It exits on SIGTERM, when the supervisor closes, and when the
-// supervisor is gone; in that last case it first kills what the supervisor left behind.
+// its options; see [Supervisor]. It exits on SIGTERM, when the supervisor shuts down, and when the
+// supervisor is gone; in the last case it first kills what the supervisor left behind.
 func Side(ctx context.Context) error {
 	if err := proc.SetUndumpable(); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (s *side) afterLoss(ctx context.Context, stop func()) error {
 }
 
 // untilServed is the time between attempts to reach the server. untilToldAgain is the time between
-// messages that the server does not answer.
+// warnings that report that the server does not answer.
 var (
 	untilServed    = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}

@@ -103,8 +103,8 @@ type Sink interface {
 	Len() int64
 }
 
-// ReadArchive reads the part of an archive that the sink does not have. It reconnects when the
-// connection breaks, and gives up when nothing has arrived for a while. Sink errors are returned
+// ReadArchive reads the part of an archive that the sink does not have yet. It reconnects when the
+// connection breaks, and gives up when no data has arrived for a while. Sink errors are returned
 // unchanged.
 func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) error {
 	again := reconnect

@@ -25,11 +25,11 @@ type Client struct {
 	url     string
 	run     string
 	http    *http.Client
-	// giveUpAfter is the maximum time the host may send nothing although it has more output.
+	// giveUpAfter limits how long the host may remain silent although it has more output.
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if the answering service is unknown to the run.
+// errCertificate is returned if the run does not know the service that answers.
 var errCertificate = errors.New("the run does not have this certificate; another host worker uses that address, or its state directory was recreated")
 
 const (
@@ -37,7 +37,7 @@ const (
 	answerTakes = 5 * time.Second
 	// storingTakes limits the time a host may take to store an archive on its disk.
 	storingTakes = time.Minute
-	// maxUnread limits the bytes that are read before the sink accepts them.
+	// maxUnread limits the bytes that are read ahead of the sink.
 	maxUnread = 1 << 20
 	// maxListing limits a listing, and maxText an error message.
 	maxListing, maxText = 64 << 20, 4 << 10
@@ -149,7 +149,7 @@ func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, 
 	return nil
 }
 
-// statusError is an answer other than success.
+// statusError is an answer that does not report success.
 type statusError struct {
 	code int
 	text string
@@ -174,7 +174,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 	}
 	response, err := c.send(ctx, method, c.run+path, content, -1)
 	if method == http.MethodGet && errors.Is(err, io.EOF) {
-		// The process that had accepted the connection exited. Its successor accepts the next one.
+		// The process that had accepted the connection exited. Its successor accepts the next
+		// connection.
 		response, err = c.send(ctx, method, c.run+path, nil, -1)
 	}
 	return response, err

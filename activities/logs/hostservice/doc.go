@@ -26,8 +26,8 @@
 // An output is a sequence of records, each a line of JSON ([record]). A record with length n is
 // followed by n bytes of one stream. A [tasklog.Follower] feeds the output and reads no faster than
 // the client, so a client that does not read costs only one buffer. [Client.Follow] is the client
-// side, and delivers [tasklog.Chunk] values like a follower of files. After losing its connection
-// it sends the offsets that it has reached, so no byte is lost or repeated.
+// side, and delivers [tasklog.Chunk] values like a follower of files. When its connection has
+// broken, the client sends the offsets that it has reached, so no byte is lost or repeated.
 //
 // # Who may read
 //
@@ -35,15 +35,16 @@
 // one archive, by its digest, or to store archives. The fleet gives a token for storing to anyone
 // who may query the fleet.
 //
-// A request needs a token (Authorization: Bearer). The token names a run, the directory with its
-// files and, if the host worker is root, the user of its tasks, as whom the files are read. It is
-// signed with a key in the state directory, so the host need not store it, and files can be read
-// for as long as they exist, even if the run was forgotten long ago. The run gives its token to
-// anyone who may query its status. All other requests get the same answer, 404, for every reason.
+// A request needs a token (Authorization: Bearer). The token names a run, the directory that
+// contains the run's files and, if the host worker runs as root, the tasks' user, as whom the files
+// are read. The token is signed with a key in the state directory, so the host need not store the
+// token, and files can be read for as long as they exist, even if the run was forgotten long ago.
+// The run gives its token to anyone who may query its status. All other requests get the same
+// answer, 404, regardless of the reason.
 //
 // Questions about leases need a separate token, which only the run's hosts get.
 //
-// The certificate is made once and kept in the state directory. Clients identify it by its
-// fingerprint, which they also get from the run, so no authority has to sign it; names and dates in
-// it mean nothing.
+// The certificate is made once and kept in the state directory. Clients identify the certificate by
+// its fingerprint, which they also get from the run, so no authority has to sign the certificate,
+// and its names and dates are meaningless.
 package hostservice

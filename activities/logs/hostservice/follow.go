@@ -19,7 +19,8 @@ type FollowOptions struct {
 	Selection tasklog.Selection
 	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
 	WholeLines bool
-	// Live makes it read new output until [Follower.Stop]; otherwise it reads only existing output.
+	// Live makes the follower read new output until [Follower.Stop]; otherwise it reads only
+	// existing output.
 	Live bool
 	// OnError is called with errors of files on the host. OnTrouble is called with an error when
 	// the host becomes unreachable, and with nil when it can be reached again.
@@ -27,7 +28,8 @@ type FollowOptions struct {
 }
 
 // Follower reads the output of a run's processes on another host, as [tasklog.Follower] does
-// locally. While the host is unreachable it retries, and then continues at the same offset.
+// locally. While the host is unreachable, the follower retries; it then continues at the same
+// offset.
 type Follower struct {
 	client *Client
 	sink   func(tasklog.Chunk)
@@ -56,7 +58,7 @@ type cursor struct {
 }
 
 const (
-	// giveUpAfter is the maximum time a host may send nothing although it has more output.
+	// giveUpAfter limits how long a host may remain silent although it has more output.
 	giveUpAfter = 5 * time.Second
 	// maxPiece limits the length of a record.
 	maxPiece = 4 << 20
@@ -138,8 +140,8 @@ func (f *Follower) reached(err error) {
 	}
 }
 
-// read sends one request and delivers its records. It reports whether there were any, and fails
-// unless the last record was the end.
+// read sends one request and delivers the records of the answer. It reports whether there were any
+// records, and fails unless the last one marks the end.
 func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 	q := Query{Selection: f.opts.Selection, WholeLines: f.opts.WholeLines, Follow: live}
 	for s, c := range f.cursors {

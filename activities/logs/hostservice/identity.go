@@ -83,7 +83,7 @@ func newIdentity() ([]byte, error) {
 	return append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})...), nil
 }
 
-// fingerprint returns the fingerprint that clients identify a certificate by.
+// fingerprint returns the fingerprint by which clients identify a certificate.
 func fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])

@@ -20,8 +20,8 @@ import (
 // connections.
 const portFile = "hostservice.port"
 
-// listen listens on the address. Without a port, or with port 0, it takes the previous port if that
-// is free, and otherwise any port.
+// listen listens on the address. If the port is missing or 0, it uses the previous port if that is
+// free, and otherwise any free port.
 func listen(stateDir, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -22,8 +22,9 @@ const (
 	// maxConnections and maxRequests limit the open connections and requests of all clients. Each
 	// host of a run may connect to its witnesses.
 	maxConnections, maxRequests = 2048, 64
-	// maxQuestions limits the questions about leases. They have a separate limit because processes
-	// are stopped without their answers, and people reading output must not take their place.
+	// maxQuestions limits the questions about leases. Questions have a separate limit because
+	// processes are stopped if questions remain unanswered, so readers of output must not crowd
+	// them out.
 	maxQuestions = 1024
 	// maxQuery limits a request's body, which contains a cursor for each stream.
 	maxQuery = 4 << 20
@@ -108,7 +109,8 @@ func (s *Server) Close() {
 	_ = s.http.Close()
 }
 
-// Describe returns how to read the files of a run with its logs in dir and tasks that run as user.
+// Describe returns how to read the files of a run whose logs are in dir and whose tasks run as
+// user.
 func (s *Server) Describe(run runkey.Run, dir string, user *hostuser.User) *spec.HostService {
 	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }
@@ -134,8 +136,8 @@ func toStore(g grant, _ *http.Request) bool   { return g.Store }
 // door limits requests in progress by its capacity.
 type door chan struct{}
 
-// authorized calls next for requests that their token allows, if the door has capacity. All other
-// requests get the same answer, so that it does not reveal what exists.
+// authorized calls next for each request that its token allows, if the door has capacity. All other
+// requests get the same answer, so that the answer does not reveal what exists.
 func (s *Server) authorized(through door, allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -26,7 +26,7 @@ type grant struct {
 	// Archive is the archive's digest.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
-	// Witness allows the run's other hosts to ask, and nothing else.
+	// Witness allows the run's other hosts only to ask questions.
 	Witness bool `json:"witness,omitempty"`
 }
 

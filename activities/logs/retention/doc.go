@@ -3,10 +3,11 @@
 //
 // # What may go
 //
-// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over. That means that
-// no state directory on this host holds it, the server does not report it as open, and there is
-// evidence of its end. The evidence is the server's answer, the run's [Note], or its host worker's
-// missing state directory, which `clusterrun run` removes on exit. A file's age does not count.
+// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over: no state
+// directory on this host holds the run, the server does not report the run as open, and there is
+// evidence of the run's end. The evidence is the server's answer, the run's [Note], or its host
+// worker's missing state directory, which `clusterrun run` removes on exit. A file's age does not
+// count.
 //
 // # On disk
 //
@@ -23,8 +24,8 @@
 // # How it goes
 //
 // All removal goes through [os.Root], inside a log directory that is held open; no symbolic link is
-// followed, and a note counts only if the calling user owns it. A log directory is cleaned by one
-// process at a time ([Logs.Lock]). Only attempts are removed from a log directory, and the
-// directories above them if those are then empty. The note goes last. If a removal is killed, the
-// next one finds the note and continues.
+// followed, and a note counts only if the calling user owns it. Only one process at a time cleans a
+// log directory ([Logs.Lock]). It removes only attempts, and the directories above them if those
+// are then empty. It removes the note last. If a removal is killed, the next one finds the note and
+// continues.
 package retention

@@ -66,7 +66,7 @@ func (l *Logs) Lock() error {
 type Entry struct {
 	// RunID is the run's ID, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil if missing.
+	// Note is nil if the execution has no note.
 	Note *Note
 	dir  string // of the run, in the log directory
 }
@@ -226,7 +226,7 @@ func onDisk(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// remove removes an execution's attempts and its note. Other files in its directory stay.
+// remove removes an execution's attempts and its note. Other files in the directory remain.
 func (l *Logs) remove(e Entry) error {
 	run, err := l.openRun(e.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Past describes the runs of a log directory, and their other files on this host.
+// Past describes a log directory's runs, and those runs' other files on this host.
 type Past struct {
 	*Logs
 	// Home is the directory with the state directories of the host workers that the removable runs
@@ -61,8 +61,8 @@ func (p Past) Mine(e Entry) bool {
 	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
 }
 
-// Remove removes everything of an execution that is [Past.Mine], unless the execution has come to
-// life since it was listed. The logs must be locked.
+// Remove removes all files of an execution that is [Past.Mine], unless the execution has become
+// active since it was listed. The logs must be locked.
 func (p Past) Remove(e Entry, server Answer) error {
 	entries, err := p.entriesOf(e.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server keeps the rounds. It may be away for any time. After an error other than [ErrClosed] and
-// [RefusedError], the outcome is unknown, and the call is retried.
+// Server stores the rounds. It may be away for any length of time. After an error other than
+// [ErrClosed] and [RefusedError], the outcome is unknown, and the call is retried.
 type Server interface {
 	// Tell sends a message to a round, opening the round if it does not exist. It returns
 	// [ErrClosed] if the round is closed.
@@ -70,8 +70,7 @@ const (
 	// maxMeetings limits how many of a run's barriers are kept in memory. The rest are looked
 	// up on the server.
 	maxMeetings = 1024
-	// overdue is the time from a round's timeout until a host gives up on its own if the server is
-	// away.
+	// overdue is how long after a round's timeout a host gives up by itself if the server is away.
 	overdue = 10 * time.Second
 )
 
@@ -123,9 +122,9 @@ func (b *Barriers) Close() {
 	b.store.flush()
 }
 
-// Arrive waits until all participants have arrived. It returns an [Error] if they will not, and a
-// [RefusedError] if the server refuses the arrival. When ctx is done, the arrival is withdrawn,
-// because the process is gone.
+// Arrive waits until all participants have arrived. It returns an [Error] if they will not arrive,
+// and a [RefusedError] if the server refuses the arrival. When ctx is done, the arrival is
+// withdrawn, because the process is gone.
 func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
 		return Release{}, err
@@ -193,7 +192,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 		return nil, failure(w.Name, 0, spec.BarrierResult{Message: w.Run.Over()})
 	}
 	if r == nil || r.Generation != w.Run.Generation {
-		// The previous generation was stopped, so its meetings lack waiters.
+		// The previous generation was stopped, so its meetings have no waiters.
 		r = &run{RunRef: w.Run, meetings: map[string]*meeting{}}
 		b.runs[keyOf(w.Run)] = r
 	}
@@ -226,8 +225,8 @@ func (b *Barriers) forgetOne(r *run) {
 	}
 }
 
-// Forget drops everything of a run that has released this host, and closes its open rounds, since
-// no task waits for their release.
+// Forget drops everything about a run that has released this host, and closes the run's open
+// rounds, since no task waits for their release.
 func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	key := runKey{workflowID, runID}
 	b.mu.Lock()

@@ -22,8 +22,8 @@ const (
 	// a round, up to lastMoment. This delays only what people see, because the last arrival is
 	// always sent immediately.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is the delay before the host checks that an open round has received the sent
-	// arrivals, and lookAgain the interval of later checks.
+	// lookAfter is the delay before the host checks that an open round has received the arrivals
+	// sent to it. lookAgain is the interval between later checks.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
 	// lookEach is added to lookAfter for each host that the round may have, because each host's
 	// message takes the server some time.
@@ -65,8 +65,8 @@ type memory struct {
 	answer
 }
 
-// meeting is a barrier as this host sees it. A goroutine serves it while a task waits at it or a
-// withdrawal must be delivered.
+// meeting is this host's view of a barrier. A goroutine serves it while a task waits at the barrier
+// or a withdrawal must be delivered.
 type meeting struct {
 	b    *Barriers
 	run  spec.RunRef
@@ -129,7 +129,7 @@ func (m *meeting) enter(w *waiter) {
 }
 
 // leave removes the waiter of a cancelled call. If the process has repeated the call with the same
-// key because its connection broke, its second waiter stays. leave returns the open round's
+// key because its connection broke, the second waiter remains. leave returns the open round's
 // number, which may be too low.
 func (m *meeting) leave(w *waiter) (round int) {
 	m.mu.Lock()

@@ -88,7 +88,7 @@ func (s *server) sendLeaving(ctx context.Context) error {
 }
 
 // advance moves on from a closed round. Usually the next round is open. A host that was away, or
-// lost its number, may have missed some, and skips them one after another.
+// lost its number, may have missed some rounds, and skips these one after another.
 func (s *server) advance(ctx context.Context) error {
 	s.mu.Lock()
 	round := s.next

@@ -12,7 +12,7 @@ import (
 const (
 	// longCall is the duration at which a call delays other calls too much.
 	longCall = 100 * time.Millisecond
-	// soon is the time a long call's outcome waits for more.
+	// soon is how long a long call's outcome waits for further outcomes.
 	soon = 5 * time.Millisecond
 	// returnsWithin limits the time an earlier broker's processes take to report their calls. They
 	// ask five times a second.
@@ -250,7 +250,7 @@ func byID(a, b *call) int {
 	return 0
 }
 
-// drop makes processes drop what they built of resources.
+// drop makes processes drop the resources that they have built.
 func (b *Broker) drop(released []uint64) {
 	clear(b.released)
 	for _, id := range released {

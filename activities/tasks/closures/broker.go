@@ -39,7 +39,7 @@ type Broker struct {
 	// calls holds the host's closures by ID, and queue those not held by a process.
 	calls map[uint64]*call
 	queue []*call
-	// resources holds resource definitions, and released what processes must drop.
+	// resources contains resource definitions, and released the resources that processes must drop.
 	resources map[uint64]closure.Resource
 	released  map[uint64]bool
 	processes map[processKey]*process
@@ -68,7 +68,7 @@ type call struct {
 // ErrClosed is returned after the broker is closed.
 var ErrClosed = errors.New("the host is being stopped")
 
-// NewBroker returns a broker that holds nothing.
+// NewBroker returns a broker without closures.
 func NewBroker(c Config) *Broker {
 	ctx, end := context.WithCancel(context.Background())
 	b := &Broker{

@@ -18,8 +18,8 @@ const (
 	maxTask = 200
 )
 
-// cancel cancels a call. The next answer to its process contains that, and the process is
-// restarted if the call has not returned after grace.
+// cancel cancels a call. The next answer to the call's process reports the cancellation, and the
+// process is restarted if the call has not returned after grace.
 func (b *Broker) cancel(c *call, grace time.Duration) {
 	if c.outcome != nil || c.told {
 		return

@@ -20,11 +20,11 @@
 //
 // # Processes
 //
-// A process sends its whole state with each request, and uses only the answer to its newest one.
-// When its state changes, it aborts a waiting request. A closure that the process received and
-// does not report is called again. So a lost answer loses nothing, and no answer is acknowledged.
-// This also makes a broker replaceable. A new broker holds nothing, and processes of the old one
-// report the closures and outcomes they hold.
+// A process sends its whole state with each request, and uses only the answer to its newest
+// request. When its state changes, it aborts a waiting request. A closure that was sent to the
+// process but that the process does not report is called again. So a lost answer does no harm, and
+// answers need no acknowledgment. This also makes a broker replaceable. A new broker holds nothing,
+// and processes of the old one report the closures and outcomes they hold.
 //
 // # Resources
 //

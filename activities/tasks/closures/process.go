@@ -21,7 +21,7 @@ type process struct {
 	// has holds its closures by ID, and ending those that it knows to be cancelled.
 	has    map[uint64]*call
 	ending []uint64
-	// resources are those known to it.
+	// resources are the resources known to the process.
 	resources []uint64
 	// request is the buffered channel of the waiting request; nil if none waits.
 	request chan wire.ClosuresAnswer
@@ -60,7 +60,7 @@ func (b *Broker) Next(ctx context.Context, task string, in wire.ClosuresRequest)
 	return <-answer, nil
 }
 
-// unask answers a process's waiting request with nothing.
+// unask answers a process's waiting request with an empty answer.
 func (p *process) unask() {
 	if p.request != nil {
 		p.request <- wire.ClosuresAnswer{}

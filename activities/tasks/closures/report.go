@@ -12,8 +12,8 @@ import (
 )
 
 // reportAgain is the time before each try of a report, which collects changes, and reportWarnsAfter
-// the number of failures that log a warning. They take half a second, which is more than a single
-// lost answer.
+// the number of failures that log a warning. These failures take half a second, longer than a
+// single lost answer would delay the report.
 var reportAgain = retry.Backoff{First: 5 * time.Millisecond, Most: 2 * time.Second}
 
 const reportWarnsAfter = 7

@@ -21,7 +21,7 @@ type Run struct {
 	Spec       *spec.RunSpec
 	// Added lists the tasks on this host that are not in the spec.
 	Added []string
-	// Sealed reports whether nothing restarts on this host, and Released whether the run has
+	// Sealed reports whether restarts on this host are prevented, and Released whether the run has
 	// released the host.
 	Sealed, Released bool
 	Notes

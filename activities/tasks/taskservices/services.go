@@ -96,7 +96,7 @@ func New(c Config) (*Services, error) {
 // and reach the next host worker.
 func (s *Services) Close() {
 	if s.meetings != nil {
-		// First, because closing a connection would withdraw arrivals.
+		// Close the meetings first, because closing a connection would withdraw arrivals.
 		s.meetings.Close()
 	}
 	_ = s.Server.Close()
@@ -150,13 +150,13 @@ func (s *Services) SlowestRatio() float64 {
 	return ratio
 }
 
-// Restarts records how a process exited, and that its task gets another one.
+// Restarts records how a process exited, and that its task gets another process.
 func (s *Services) Restarts(k runkey.Task, how string) { s.Server.Ended(k, false, how) }
 
 // Ended records that a task has ended, and how.
 func (s *Services) Ended(k runkey.Task, how string) { s.Server.Ended(k, true, how) }
 
-// Lost records that a task has ended and that its processes' fate is unknown.
+// Lost records that a task has ended, and that it is unknown what became of its processes.
 func (s *Services) Lost(k runkey.Task) {
 	s.brokers.ProcessEnded(k)
 	s.Server.Ended(k, true, "was lost")

@@ -30,9 +30,9 @@ type stops struct {
 
 var _ taskapi.Stops = (*stops)(nil)
 
-// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run
-// accepts at most ten requests at a time. A host therefore asks for one task after another, and no
-// longer asks once it knows of a stop. If that stop has been cleared unknown to the host, the
+// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run accepts
+// at most ten requests at a time. A host therefore sends one task's request at a time, and sends no
+// more once it knows of a stop. If that stop has been cleared without the host's knowledge, the
 // clear came after the request.
 func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
 	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
