@@ -135,7 +135,7 @@ const (
 	fewLocked    = 64 << 20 // bytes
 )
 
-// CheckLimits judges a process's limits and its host's.
+// CheckLimits judges the limits of a process and of its host.
 func CheckLimits(l Limits, h Host) []Finding {
 	var all []Finding
 	few := func(n, least uint64, what, remedy string) {
@@ -284,7 +284,7 @@ func CheckPrograms(own, server string, serverErr, supervisorErr error, external 
 }
 
 // CheckWorker judges the programs of the host worker with process ID pid. worker is the version
-// of the part with the logic, and supervisor that of the processes' parent.
+// of the part with the logic, and supervisor is the version of the processes' parent.
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {

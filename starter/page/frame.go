@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Mode is how a page is delivered.
+// Mode is the way a page is delivered.
 type Mode int
 
 // The values of [Mode].

@@ -293,7 +293,7 @@ func (t *Task) Age(p *RunPage) string {
 	return units.Span(p.At.Sub(t.LastOutput))
 }
 
-// columns tells which grid columns contain values.
+// columns reports which grid columns contain values.
 type columns struct{ Step, Rate, CPU, Memory, GPU, Age, Line, Host, PID bool }
 
 // columnsOf returns the columns with a value in some row.

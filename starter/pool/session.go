@@ -196,8 +196,8 @@ func (s *session) answer(out any) error {
 // refusedKind is the error kind of a call that the queue refuses.
 const refusedKind = "RefusedError"
 
-// awaitOver waits until the run has ended and returns the reason, or otherwise if the run does
-// not report one in time.
+// awaitOver waits until the run has ended and returns the reason. If the run does not report a
+// reason in time, it returns otherwise.
 func (s *session) awaitOver(otherwise string) string {
 	_ = s.socket.SetReadDeadline(time.Now().Add(2 * endGrace))
 	s.calling <- struct{}{}
@@ -206,8 +206,8 @@ func (s *session) awaitOver(otherwise string) string {
 	return cmp.Or(s.why, otherwise)
 }
 
-// end closes the socket for writing, which ends the run in order, and waits for that. Closing
-// the whole socket would look as if this process had died.
+// end closes the socket for writing, which ends the run in order, and waits for the run's end.
+// If it closed the whole socket, this process would seem to have died.
 func (s *session) end() error {
 	s.ends.Do(func() {
 		defer sessions.Delete(s)

@@ -51,8 +51,8 @@ const (
 	silence = 15 * time.Minute
 )
 
-// Serve serves the command connected to in and out until it is gone or ctx is done. It then
-// removes everything of the run.
+// Serve serves the command connected to in and out until the command is gone or ctx is done. It
+// then removes everything that belongs to the run.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, c ServeConfig) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -206,8 +206,8 @@ func (s *service) ends(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(ends)
 }
 
-// stdin copies the request's body to a task's stdin. If the body breaks off, the stdin does not
-// end, so that the task does not mistake a part for the whole.
+// stdin copies the request's body to a task's stdin. If the body breaks off, the stdin is
+// not closed, so that the task does not mistake a part for the whole.
 func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 	if s.input == nil {
 		http.Error(w, "no task reads stdin", http.StatusConflict)
@@ -230,7 +230,7 @@ func (s *service) endWorker() {
 	})
 }
 
-// close removes everything of the run.
+// close removes everything that belongs to the run.
 func (s *service) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
