@@ -56,7 +56,7 @@ func isBlank(text []byte) bool {
 	return len(bytes.TrimSpace(stripStyles(f.appendSafe(nil, text)))) == 0
 }
 
-// stripStyles removes the sequences that a filter lets pass.
+// stripStyles removes the escape sequences that a filter lets through.
 func stripStyles(text []byte) []byte {
 	var plain []byte
 	for {

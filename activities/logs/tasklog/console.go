@@ -22,12 +22,12 @@ type ConsoleOptions struct {
 
 // Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines are
 // written whole, never interleaved. On a terminal, a line's colours end with the line, and
-// sequences that move the cursor are left out; elsewhere all bytes are kept. Of a line with
-// carriage returns only the last state counts. While such a line is unfinished, it is a progress
-// bar, which is occasionally shown as a line. All methods may be called concurrently.
+// sequences that move the cursor are omitted; elsewhere all bytes are kept. Of a line with carriage
+// returns, only the last state is shown. While such a line is unfinished, it is a progress bar,
+// which is occasionally shown as a line. All methods may be called concurrently.
 //
-// The two outputs are independent unless they are the same place. After an error an output is no
-// longer written to, and an output that is not read blocks only its own writers.
+// The two outputs are independent unless they are the same place. After a write error nothing more
+// is written to that output. An output that is not read blocks only its own writers.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool
@@ -43,7 +43,7 @@ type prefixOf struct {
 	text    []byte
 }
 
-// of returns the start of a stream's lines. It is made once per process.
+// of returns the start of a stream's lines, which is created once per process.
 func (p prefixes) of(s Stream, prefix func(rank, attempt int) string) []byte {
 	known, ok := p[s.Rank]
 	if !ok || known.attempt != s.Attempt {

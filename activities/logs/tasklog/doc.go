@@ -2,21 +2,21 @@
 //
 // # On disk
 //
-// The supervisor copies what a process writes to files, so nothing here can slow the process down.
-// The files are in
+// The supervisor copies what a process writes to files, so nothing in this package can slow the
+// process down. The files are in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
 //	    stdout.log stderr.log error.json result.json times start.json usage
 //
-// where n counts a task's processes over its life. So nothing is ever overwritten, and [Prune]
+// where n counts a task's processes over the task's life. So nothing is ever overwritten. [Prune]
 // removes a task's oldest attempts if there are too many. [LastLines], [ReadErrorFile] and
 // [ReadResult] read the files that a process left behind; each reads a limited part, even if the
 // process wrote much more. A [Start] records how the process was started. [HandOn] passes an error
 // file on to the launcher that started this program. [Usage] records the process's resource usage
 // over time, in at most 16 KB.
 //
-// Lines carry no time. Instead, the host regularly records the sizes of the files ([Times]), from
-// which [Since] estimates where the lines after a given time start.
+// Lines do not contain a time. Instead, the host regularly records the sizes of the files
+// ([Times]), from which [Since] estimates where the lines after a given time start.
 //
 // A [Collector] keeps filtered_stdout.log and filtered_stderr.log in each attempt's directory: the
 // lines of all its tasks that contain certain strings.
@@ -49,9 +49,9 @@
 // # On a terminal
 //
 // The status line is below the lines. It is erased and redrawn with each write of lines. Only
-// escape sequences that set attributes or links pass. Each stream has its own attributes, which end
-// with its line and resume with its next line, so that between two lines the terminal is always in
-// its initial state.
+// escape sequences that set attributes or links are let through. Each stream has its own
+// attributes, which end with its line and resume with its next line, so that between two lines the
+// terminal is always in its initial state.
 //
 // Without a terminal all bytes are kept as they are.
 package tasklog

@@ -23,7 +23,7 @@ const (
 )
 
 // filter makes a stream's text safe for a shared terminal. Sequences that set attributes and links
-// pass; those that move the cursor, erase or change the terminal are left out.
+// pass; sequences that move the cursor, erase text or change the terminal are omitted.
 type filter struct {
 	// pen contains the attribute sequences since the text last switched some off, and link the
 	// sequence that opened a link.
@@ -158,7 +158,8 @@ func (f *filter) apply(dst []byte, kind byte, body []byte) []byte {
 	return dst
 }
 
-// paint saves attributes for the next line. A sequence that switches some off drops them all.
+// paint saves attributes for the next line. A sequence that switches any of them off drops all of
+// them.
 func (f *filter) paint(attributes string) {
 	first := strings.TrimRight(attributes, "m")
 	if i := strings.IndexAny(first, ";:"); i >= 0 {

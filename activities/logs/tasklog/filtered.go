@@ -22,12 +22,13 @@ const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].
 type CollectOptions struct {
-	// Lines that contain a string of Stdout or Stderr on that stream are collected. If empty, none
-	// are.
+	// Stdout and Stderr list strings. A line is collected if it contains a string listed for its
+	// stream.
 	Stdout, Stderr []string
 	// Prefix returns the start of a process's lines. It is called once per process.
 	Prefix func(rank, attempt int) string
-	// Select reports whether a task's output is collected. If it is nil, all tasks' output is.
+	// Select reports whether a task's output is collected. If it is nil, all tasks' output is
+	// collected.
 	Select func(rank int) bool
 	// Name is part of the file names, to distinguish hosts that write to one directory.
 	Name string
@@ -42,8 +43,8 @@ type CollectOptions struct {
 //
 //	<run dir>/attempt_<n>/filtered_stdout.log filtered_stderr.log
 //
-// A new collector rewrites them from the first line of all existing logs, so it does not matter how
-// far its predecessor got.
+// A new collector rewrites these files from the first line of all existing logs, so it does not
+// matter how far its predecessor got.
 //
 // Lines are matched as a whole; if a line is longer than 64 KiB, only its first 64 KiB are matched.
 // Such a line may be interrupted by another task's line, and then continues after another prefix.
@@ -180,8 +181,8 @@ func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends boo
 	}
 }
 
-// flush writes what was added. The file is open only during the write, because each of the many
-// attempts has one.
+// flush writes what was added. The file is open only during the write, because there is one for
+// each of many attempts.
 func (c *Collector) flush(to filteredFile) {
 	if len(c.buf) == 0 {
 		return

@@ -18,7 +18,7 @@ const (
 	maxFoldBytes = 4 << 20
 )
 
-// Alike is a line that several tasks wrote alike, or a chunk that is shown as it arrived.
+// Alike is an identical line that several tasks wrote, or a chunk that is shown as it arrived.
 type Alike struct {
 	Chunk
 	Ranks []int
@@ -35,9 +35,9 @@ func (a Alike) Prefix() string {
 	return fmt.Sprintf("[× %d, ranks %s] ", ranks.Len(), ranks)
 }
 
-// Fold merges identical lines that several tasks write in succession. Each task's lines stay in
-// order, and none waits longer than a second. Lines with carriage returns and pieces of lines are
-// not folded. Fold does not read a clock.
+// Fold merges identical lines that several tasks write in succession. Each task's lines remain in
+// order, and no line waits longer than a second. Lines with carriage returns and pieces of lines
+// are not folded. Fold does not read a clock.
 type Fold struct {
 	// tasks is the number of tasks. A line that all of them wrote stops waiting.
 	tasks int

@@ -30,8 +30,8 @@ type FollowOptions struct {
 }
 
 // Follower follows the output of a run's present and future processes. The run's directory need not
-// exist yet. Everything is delivered from its beginning, each stream in order, and a task's
-// attempts in succession.
+// exist yet. Output is delivered from its beginning: each stream in order, and a task's attempts in
+// succession.
 type Follower struct {
 	dir  string
 	sink func(Chunk)
@@ -98,7 +98,8 @@ func Follow(runDir string, sink func(Chunk), o FollowOptions) *Follower {
 }
 
 // Stop delivers everything that is on disk, including unfinished lines, and stops. If the sink
-// blocks past ctx, it returns ctx's error, and stops later. It may be called again.
+// blocks until ctx is done, Stop returns ctx's error, and the follower stops later. Stop may be
+// called again.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stop()
 	select {
@@ -109,8 +110,8 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Insert delivers data that was not written to its file, after everything that was. It returns when
-// the sink has it.
+// Insert delivers data that was not written to its file, after all data that was. It returns when
+// the sink has received the data.
 func (f *Follower) Insert(path string, data []byte) {
 	inserted := make(chan struct{})
 	insert := func() {

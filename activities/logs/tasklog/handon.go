@@ -13,8 +13,8 @@ import (
 
 // HandOn copies a process's error file to the place where the launcher that started this program
 // expects ours, as torch's launcher does. It copies the bytes unchanged, except that a file in
-// torch's form gets the process's exit code as message.errorCode if that is not 0. An existing file
-// is replaced, which replaced reports.
+// torch's form gets the process's exit code as message.errorCode if that is not 0. replaced reports
+// whether an existing file was replaced.
 //
 // If the process left no error file, the error is [fs.ErrNotExist] and nothing is written.
 func HandOn(from, to string, exitCode int) (replaced bool, err error) {

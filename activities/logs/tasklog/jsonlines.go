@@ -86,7 +86,7 @@ func (j *JSONLines) Close() error {
 	return j.failure
 }
 
-// flush writes a chunk's lines immediately, because followers want them now.
+// flush writes a chunk's lines immediately, because readers follow them live.
 func (j *JSONLines) flush() {
 	if j.failure == nil {
 		j.failure = j.w.Flush()

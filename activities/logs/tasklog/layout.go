@@ -53,7 +53,7 @@ func attemptDir(runDir string, n int) string {
 }
 
 // shortRunID returns the last part of Temporal's run ID. The first part is not suitable, because
-// recent servers put the time there, so runs of one minute share it.
+// recent servers put the time there, so runs started in the same minute share it.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
@@ -63,7 +63,7 @@ const maxFileName = 200
 
 // fileName returns a file name for any string, different for different strings. Letters, digits,
 // and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too long is
-// cut and ends in "%-" and a hash of the whole.
+// truncated and ends in "%-" and a hash of the whole string.
 func fileName(text string) string {
 	if text == "" {
 		return "%"
