@@ -27,7 +27,7 @@ import (
 type leave struct {
 	signers []string
 	as      string // the user of its tasks
-	// statement is the ID of the spec, or empty if this host has no policy.
+	// statement is the ID of the spec, or empty without a policy on this host.
 	statement string
 }
 

@@ -29,8 +29,8 @@
 //
 // Heartbeats go through the client instead of the activity's context. A failed SDK heartbeat
 // cancels the context, so an outage of two seconds would look like a cancellation. With the client,
-// only an answer stops RunTask: either a cancellation, or a report that the server no longer knows
-// the attempt. RunTask continues if the server does not answer. A task heartbeats every 1 to 8 s,
+// only an answer stops RunTask: either a cancellation, or a report that the attempt is no longer
+// valid. RunTask continues if the server does not answer. A task heartbeats every 1 to 8 s,
 // depending on the size of its run, and always on whole seconds, so that a host with many tasks
 // wakes up once a second for all of them.
 //
@@ -68,7 +68,7 @@
 //
 // With two bounds (package lease) the deadline is a third of the lease before its expiry, which
 // leaves that third for the process to exit. An unanswered heartbeat is also sent to the run's
-// other hosts (package witness), whose answers also renew the deadline.
+// other hosts (package witness), and their answers also renew the deadline.
 //
 // # Processes without a lease
 //

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A heartbeat reports that a task's lease is held, and by which host and for which pid. With each
-// heartbeat the host records the sizes of the process's output ([tasklog.Times]). The answers
+// A heartbeat reports that a host holds a task's lease for a process. With each
+// heartbeat the host records the output sizes ([tasklog.Times]). The answers
 // report cancellations that the server could not push, so small runs beat often. Large runs beat
 // less often to spare the server and the host: a run's tasks together send at most 32 beats a
 // second.
@@ -281,7 +281,7 @@ func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) le
 
 // sendBeat sends a heartbeat, and returns the server's answer and the time of the request. If the
 // run has two bounds and the server does not answer, the run's other hosts are asked to pass the
-// heartbeat on; if they have no contact either, the lease is extended. While the server is away,
+// heartbeat on; if they cannot reach the server either, the lease is extended. While the server is away,
 // the server and the hosts are asked at the same time. ctx is canceled when the process exits, and
 // beating after beatPatience.
 func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) (sent int64, err error) {

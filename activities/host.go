@@ -76,8 +76,7 @@ type Config struct {
 	Server     Server
 	// Files serves runs' files to other hosts. If nil, the files can be read only on this host.
 	Files *hostservice.Server
-	// Rounds holds the barriers across hosts at which this host's tasks wait. If nil, there are no
-	// such barriers.
+	// Rounds holds the barriers across hosts. If nil, there are no such barriers.
 	Rounds barriers.Server
 	// Runs sends tasks' requests to their runs. If nil, tasks cannot make requests.
 	Runs taskservices.Runs
@@ -112,13 +111,13 @@ func (c *Config) environ() []string {
 	return c.Environ
 }
 
-// getenv returns a variable of the environment that processes inherit.
+// getenv returns a variable that processes inherit.
 func (c *Config) getenv(name string) string { return lookup(c.environ(), name) }
 
 // Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {
 	// RecordActivityHeartbeat replaces the activity context's heartbeat, which cancels the context
-	// when it fails, so an outage of a second would look like a cancellation.
+	// when it fails, so a short outage would look like a cancellation.
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 	// CancelRun cancels the run that began with the given execution. DescribeRun describes that
 	// run's current or last execution.
@@ -228,11 +227,10 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
-// SlowestRatio returns the step time of this host's slowest task divided by the median of its other
-// tasks; see [taskservices.Services.SlowestRatio].
+// SlowestRatio compares the step time of this host's slowest task with its other tasks' median; see [taskservices.Services.SlowestRatio].
 func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
-// Brokers returns the brokers through which this host's tasks call closures.
+// Brokers returns the brokers that this host's tasks use to call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
 // NoteQueue records a run's closure queue.

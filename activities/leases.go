@@ -100,7 +100,7 @@ func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 	return tasks
 }
 
-// holdsAny reports whether any of the run's tasks has a lease on this host. If so, the run need not
+// holdsAny reports whether a task in the run holds a lease on this host. If so, the run need not
 // be looked up on the server: the lease is notified when the run ends, and its release triggers
 // another check.
 func (l *leases) holdsAny(p *plan) bool {

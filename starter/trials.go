@@ -47,7 +47,7 @@ type Trial struct {
 // Number returns the number that sorts the trial.
 func (t *Trial) Number(by sweep.Order) (n float64, ok bool) { return by.Of(t.Value, t.metrics()) }
 
-// BestTrials returns the indices of the trials that have a number and have not failed, best first.
+// BestTrials returns the indices, best first, of trials with a number that have not failed.
 func BestTrials(trials []Trial, by sweep.Order) []int {
 	return by.Best(len(trials), func(i int) (float64, bool) {
 		n, ok := trials[i].Number(by)

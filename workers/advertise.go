@@ -14,7 +14,7 @@ import (
 const (
 	// resolveTakes limits the look-up of this host's name. If it fails, an address is used instead.
 	resolveTakes = time.Second
-	// farAway is an address that is in no network (RFC 5737), so packets to it would take the
+	// farAway is an address outside all networks (RFC 5737), so packets to it would take the
 	// default route.
 	farAway = "198.51.100.1:9"
 	// loopback is for a machine without a network.

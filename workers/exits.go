@@ -7,7 +7,7 @@ import (
 )
 
 // LastExits returns how each task's last process exited. It is for the owner of a host worker that
-// exited without reporting this. It omits tasks whose exit is not in the journal.
+// exited without reporting this. It omits tasks with no exit in the journal.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }

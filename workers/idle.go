@@ -53,7 +53,7 @@ func Want(ctx context.Context, stateDir string) (release func(), err error) {
 	}, nil
 }
 
-// exitWhenIdle stops the host worker when it has had no runs for IdleExit.
+// exitWhenIdle stops the host worker after IdleExit without runs.
 func (s *side) exitWhenIdle(ctx context.Context) {
 	look := time.NewTicker(max(10*time.Millisecond, min(s.IdleExit/idleLooks, idleLookMost)))
 	defer look.Stop()

@@ -16,7 +16,7 @@ type Options struct {
 	// Instance is the instance name for a new StateDir; see [supervisor.StateOptions]. By default a
 	// name is chosen.
 	Instance string `json:"instance,omitempty"`
-	// Host is the name to which specs can pin tasks. The default is the machine's host name.
+	// Host is the name for pinning tasks to this host. The default is the machine's host name.
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the workflows that the host worker serves. The names of host
 	// queues are derived from it. The default is [spec.TaskQueue].
@@ -42,10 +42,10 @@ type Options struct {
 	LogRoot string `json:"log_root,omitempty"`
 	// Retention limits the age and size of ended runs' logs. If it is nil, logs are never removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
-	// LogsCopiedTo is the directory on the owner's machine to which the owner copies LogRoot; see
+	// LogsCopiedTo is the directory on the owner's machine that receives the copy of LogRoot; see
 	// [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address at which other hosts' tasks reach this host's tasks. The default is
+	// Advertise is the address other hosts' tasks use to reach this host's tasks. The default is
 	// Host if other hosts can resolve that name, and otherwise the local address of connections to
 	// the server.
 	Advertise string `json:"advertise,omitempty"`
@@ -63,7 +63,7 @@ type Options struct {
 	Checks       []hostcheck.Check `json:"checks,omitempty"`
 	CheckEvery   time.Duration     `json:"check_every,omitempty"`
 	CheckTimeout time.Duration     `json:"check_timeout,omitempty"`
-	// Metrics is the address of the metrics, as HOST:PORT. If it is empty, metrics are not served.
+	// Metrics is the HOST:PORT address that serves metrics. If it is empty, metrics are not served.
 	Metrics string `json:"metrics,omitempty"`
 	// Role selects the work that the host worker does. The default is [RoleBoth].
 	Role Role `json:"role,omitempty"`

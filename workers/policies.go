@@ -53,7 +53,7 @@ func reserveOptions() worker.Options {
 	return worker.Options{
 		DisableWorkflowWorker:      true,
 		ActivityTaskPollerBehavior: pollers(1, 2),
-		// By default the SDK holds heartbeats back for most of the server's heartbeat timeout, and
+		// By default the SDK holds heartbeats back for most of a heartbeat timeout, and
 		// on a busy machine the rest of the timeout may be too short.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
 		// A check in progress can still report that another host should continue it.
@@ -64,7 +64,7 @@ func reserveOptions() worker.Options {
 func (s *side) taskOptions() worker.Options {
 	tasks := pollers(2, 8)
 	if s.Owned {
-		// These pollers serve a single run, whose tasks all arrive at the same time.
+		// These pollers serve a single run, and its tasks all arrive at the same time.
 		tasks = pollers(8, 8)
 	}
 	return worker.Options{

@@ -35,7 +35,7 @@ import (
 
 const defaultQueue = spec.TaskQueue
 
-// Side runs the Temporal-facing half of a host worker in a child of the supervisor, which passes it
+// Side runs the Temporal-facing half of a host worker in a child process of its supervisor, which passes it
 // its options; see [Supervisor]. It exits on SIGTERM, when the supervisor shuts down, and when the
 // supervisor is gone; in the last case it first kills what the supervisor left behind.
 func Side(ctx context.Context) error {
@@ -68,7 +68,7 @@ func Side(ctx context.Context) error {
 	if err := sup.Hello(ctx, spec.Version); err != nil {
 		return err
 	}
-	// The log may be a pipe whose reader exited together with the supervisor while work remains.
+	// The log may be a pipe, and its reader may have exited together with the supervisor while work remains.
 	// Ctrl-C on a terminal also reaches this process, but the supervisor handles it. The signals
 	// are caught rather than ignored, because the commands that this process starts would also
 	// ignore them.
@@ -127,7 +127,7 @@ func (s *side) run(ctx context.Context) error {
 }
 
 // prepare prepares everything that does not need the server. It also starts serving tasks'
-// requests, most of which do not need the server.
+// requests, since most do not need the server.
 func (s *side) prepare(ctx context.Context) (err error) {
 	if s.Home != nil {
 		go s.Home.Keep(ctx, func(err error) {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// starting delays the polls of queues whose run is being started. The server creates a queue at the
+// starting delays polling while the queues' run is being started. The server creates a queue at the
 // queue's first poll, which would compete with the start. The poll is not needed yet, because the
 // answer to the start contains the run's first workflow task.
 type starting struct{ queues sync.Map }

@@ -15,7 +15,7 @@ import (
 // optionsVar carries [Options] to the side.
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
-// Supervisor returns the settings of a host worker's supervisor, whose side is `clusterrun side`.
+// Supervisor returns the settings for a host worker's supervisor, which runs `clusterrun side`.
 // It fails immediately if the host worker could not listen at the addresses in the options.
 func Supervisor(o Options) (s supervise.Settings, err error) {
 	if o, err = o.withDefaults(); err != nil {

@@ -284,7 +284,7 @@ func CheckPrograms(own, server string, serverErr, supervisorErr error, external 
 }
 
 // CheckWorker judges the programs of the host worker with process ID pid. worker is the version
-// of the part with the logic, and supervisor is the version of the processes' parent.
+// of its side, and supervisor is its supervisor's version.
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {

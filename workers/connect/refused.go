@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// tlsAlert is the beginning of crypto/tls's error for an alert from the peer.
+	// tlsAlert is the prefix of crypto/tls's error for an alert from the peer.
 	tlsAlert = "remote error: tls: "
 	// alertBound is the maximum time to wait for an alert.
 	alertBound = time.Second
 
-	// refuses is the beginning of the error for a request that the server does not allow.
+	// refuses is the prefix of the error for a request that the server does not allow.
 	refuses = "the Temporal server refuses "
 
 	wantsTLS = "it may require TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"

@@ -13,7 +13,7 @@ import (
 
 // Dial connects to the server at its current address. A client that uses Dial follows the server to
 // another port, and never talks to another program on a killed server's port. The connection uses
-// TLS, and both sides prove that they have the key.
+// TLS, and each side proves that it knows the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	if failed == nil {
 		defer pidfd.Close()
 	}
-	// The process may have exited earlier, and another process may have its ID.
+	// The process may have exited earlier, and another process may be using its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
 		return true

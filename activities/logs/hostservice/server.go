@@ -109,8 +109,7 @@ func (s *Server) Close() {
 	_ = s.http.Close()
 }
 
-// Describe returns how to read the files of a run whose logs are in dir and whose tasks run as
-// user.
+// Describe returns how to read a run's files. Its logs are in dir, and its tasks run as user.
 func (s *Server) Describe(run runkey.Run, dir string, user *hostuser.User) *spec.HostService {
 	return s.describe(grant{Run: run, Dir: dir, User: numbersOf(user)})
 }

@@ -3,9 +3,9 @@
 //
 // # What may go
 //
-// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over: no state
+// [Rule.Choose] decides, only from [Facts]. A run may be removed if no state
 // directory on this host holds the run, the server does not report the run as open, and there is
-// evidence of the run's end. The evidence is the server's answer, the run's [Note], or its host
+// evidence that the run has finished. The evidence is the server's answer, the run's [Note], or its host
 // worker's missing state directory, which `clusterrun run` removes on exit. A file's age does not
 // count.
 //

@@ -29,9 +29,8 @@ type FollowOptions struct {
 	As *hostuser.User
 }
 
-// Follower follows the output of a run's present and future processes. The run's directory need not
-// exist yet. Output is delivered from its beginning: each stream in order, and a task's attempts in
-// succession.
+// Follower follows a run's present and future processes. The run's directory need not
+// exist yet. All output is delivered, each stream in order, and a task's attempts in succession.
 type Follower struct {
 	dir  string
 	sink func(Chunk)

@@ -63,7 +63,7 @@ const maxFileName = 200
 
 // fileName returns a file name for any string, different for different strings. Letters, digits,
 // and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too long is
-// truncated and ends in "%-" and a hash of the whole string.
+// truncated, and "%-" and a hash of the whole string are appended.
 func fileName(text string) string {
 	if text == "" {
 		return "%"

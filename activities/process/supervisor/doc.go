@@ -96,34 +96,34 @@
 //
 // # What survives what
 //
-//   - The side dies: the processes are unaffected. Exits that no side has read yet stay in the
-//     journal; reading does not consume them.
-//   - The side dies, hangs, or loses its server: a process with a [Contact] is stopped unless the
-//     contact is renewed in time.
-//   - The program is upgraded ([Upgrade]): the program on disk becomes the side. If it exits
+//   - If the side dies, the processes are unaffected. Exits that no side has read yet stay in the
+//     journal. Reading does not consume them.
+//   - If the side dies, hangs, or loses its server, a process with a [Contact] is stopped unless
+//     the contact is renewed in time.
+//   - If the program is upgraded ([Upgrade]), the program on disk becomes the side. If it exits
 //     before it reports its version, the former program becomes the side again. Processes do not
 //     notice. The supervisor continues and may start new processes. If its version differs, the
 //     supervisor exits when all runs are released, and a service manager or a user starts the new
 //     one.
-//   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
-//     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
+//   - If the supervisor dies, parent-death signals kill the leaders, and the side kills the rest
+//     (SweepAfterLoss) and exits. The next OpenState repeats the sweep and journals processes
 //     without an exit as Lost. The kernel frees the ports.
-//   - Both die: the guard sweeps. It is this program under another name ("task-guard"). The
+//   - If both die, the guard sweeps. It is this program under another name ("task-guard"). The
 //     supervisor starts it with the first process, and restarts it if it exits.
-//   - All three die: the next OpenState sweeps.
-//   - The owner dies: the lifeline closes, everything is stopped with a short grace, and the side
-//     sends its last reports. The owner can request the same with its own signals and graces
-//     ([StopAll]), or have run stops send the signal that it received.
-//   - The machine dies: processes from an earlier boot without an exit are Lost.
-//   - The disk fills up: starts are refused with ErrJournal, running processes continue, and exits
-//     are kept in memory until they can be written.
-//   - A task is restarted for weeks: the first process of each launch and the last hundred are
+//   - If all three die, the next OpenState sweeps.
+//   - If the owner dies, the lifeline closes. The supervisor stops everything with a short grace,
+//     and the side sends its last reports. The owner can request the same with its own signals and
+//     graces ([StopAll]), or have run stops send the signal that it received.
+//   - If the machine dies, processes from an earlier boot without an exit are Lost.
+//   - If the disk fills up, starts are refused with ErrJournal. Running processes continue, and
+//     exits are kept in memory until they can be written.
+//   - If a task is restarted for weeks, the first process of each launch and the last hundred are
 //     kept, and likewise the first generation and the last hundred. The journal lists all of them,
-//     in less than 2 KB each, until the run ends.
-//   - A journal is old: it stays until its run is released. Only the server can tell whether a run
-//     is open.
-//   - A journal is damaged: it is set aside, and unreadable records count as lost. A torn last line
-//     is not damage.
+//     in less than 2 KB each, until the run is released.
+//   - A journal stays until its run is released, however old it is. Only the server can tell
+//     whether a run is open.
+//   - A damaged journal is set aside, and unreadable records count as lost. A torn last line is not
+//     damage.
 //
 // # Who may command
 //

@@ -33,7 +33,7 @@ const tasksEvery = 2 * time.Second
 const (
 	// ownerReads limits how long an owner takes to read the last answer.
 	ownerReads = 5 * time.Second
-	// runEnds limits the time from the end of the run's queue to the end of the run.
+	// runEnds limits how long the run may take to finish once its queue is closed.
 	runEnds = 5 * time.Second
 )
 

@@ -165,8 +165,7 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the ending of a run that was stopped without the server, or whose processes
-// exited without the server. The run is still open on the server.
+// leftBehind returns the result for a run that was stopped, or that exited, without the server. The run is still open on the server.
 func (l *localRun) leftBehind() ending {
 	code, what := exitcode.Machinery, "have exited"
 	if l.isStopping() {

@@ -93,7 +93,7 @@ class Line:
                 connection.close()
 
     def close(self) -> None:
-        """Close the descriptors, once: their numbers may belong to other files afterwards."""
+        """Close the descriptors once, because their numbers may later belong to other files."""
         self.hang_up()
         for fd in {self.awake, self.waker} - {-1}:
             os.close(fd)

@@ -56,7 +56,7 @@ def preempted() -> Optional[float]:
     """Return the seconds left until the task is stopped, or None if it has not been given
     notice. Notice is given when its host drains or a person requests it. It is as cheap as
     should_stop. Save a checkpoint, and continue or exit with a nonzero code; the run continues
-    from it as soon as there is capacity. If all tasks exit with 0 in time, the run succeeds.
+    from it once capacity is free. If all tasks exit with 0 in time, the run succeeds.
     Outside a task, it returns None."""
     watch = _watch or watching()
     if watch.error is not None:
