@@ -101,7 +101,7 @@ func checkExit(p page, e spec.Exit, r report) []string {
 		// The run was stopped between the process's last note and its exit.
 	case p.ended != 0 && !p.asked && p.code == 0 && !lost && e.Cause != spec.CauseCompleted:
 		wrong("it ended well by itself, and the result says %s", e.Cause)
-	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && r.hadFailed(p):
+	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && (r.hadFailed(p) || p.generation < r.result.Generation):
 		// It was stopped between its last note and its exit.
 	case p.ended != 0 && !p.asked && p.code != 0 && e.Cause == spec.CausePreempted && r.result.Preemptions > 0:
 		// It had notice.
