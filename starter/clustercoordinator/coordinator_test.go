@@ -57,6 +57,31 @@ func TestValues(t *testing.T) {
 	})
 }
 
+// far is a queue that takes a millisecond to receive a request.
+type far struct{ *memoryqueue.Queue }
+
+func (q far) Sync(ctx context.Context, r closure.SyncRequest) (closure.SyncAnswer, error) {
+	time.Sleep(time.Millisecond)
+	return q.Queue.Sync(ctx, r)
+}
+
+// Flush does not wait for calls, even if a closure is scheduled while a request is in progress.
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := must.Get(attach(t.Context(), far{memoryqueue.New(100, functions)}))(t)
+		defer c.Close()
+		scheduled(t, c, "slow", 1)
+		synctest.Wait()
+		scheduled(t, c, "slow", 2)
+		time.Sleep(3 * time.Millisecond / 2) // the second request is in progress
+		scheduled(t, c, "slow", 3)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		require.NoError(t, c.Flush(ctx))
+		require.NoError(t, c.Join(t.Context()))
+	})
+}
+
 // A lone call takes one request. A long call, or one that is not alone, does not delay other
 // calls.
 func TestALoneCall(t *testing.T) {

@@ -84,7 +84,7 @@ func (c *Coordinator) answered(r closure.SyncRequest, a closure.SyncAnswer) {
 		return // nothing is scheduled any more
 	}
 	c.released = c.released[len(r.Released):]
-	if c.sent = c.sent[a.Scheduled-c.scheduled:]; len(c.sent) == 0 {
+	if c.sent = c.sent[a.Scheduled-c.scheduled:]; len(c.sent)+len(c.unsent) == 0 {
 		c.hurry = false
 	}
 	c.scheduled, c.room, c.failed = a.Scheduled, min(a.Room, closure.MaxBatch), a.Failed
