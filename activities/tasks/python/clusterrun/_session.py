@@ -231,7 +231,7 @@ class Session:
         for key in self.leaving:
             self.released.remove(key)
         self.failed = answer.get("failed", False)
-        self.hurry = bool(self.sent)
+        self.hurry = bool(self.sent) or self.hurry and bool(self.unsent)
         if joins:
             self.asked += 1
             self.idle = answer.get("done", False) and not self.open and not self.unsent
