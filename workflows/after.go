@@ -16,8 +16,8 @@ type skippedError struct{ why string }
 
 func (e *skippedError) Error() string { return e.why }
 
-// awaitEarlier waits until the spec's earlier runs have finished. It returns a [*skippedError] as
-// soon as one of them does not end as the spec requires.
+// awaitEarlier waits until the spec's earlier runs have finished. If one of them does not end as
+// required, it returns a [*skippedError] without waiting for the rest.
 //
 // A run can only wait for runs that started before it, so runs never wait for each other.
 func awaitEarlier(parent workflow.Context, queue string, after []spec.After) error {
@@ -47,7 +47,8 @@ func endOf(ctx workflow.Context, queue string, i int, a spec.After) (spec.RunEnd
 	if a.Run == workflow.GetInfo(ctx).WorkflowExecution.ID {
 		return "", invalidAfter(i, "is this run's own ID", "a run cannot wait for itself; name another run")
 	}
-	// The first look finds the execution, because the ID may be reused while this run waits.
+	// The first attempt resolves the ID to an execution, because the ID may be reused while this
+	// run waits.
 	in := spec.RunEndInput{Run: a.Run}
 	var out spec.RunEndOutput
 	for out.End == "" {
@@ -68,7 +69,8 @@ func invalidAfter(i int, message, remedy string) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 }
 
-// waitingFor is for RunEnd, which one of the queue's hosts executes until the earlier run finishes.
+// waitingFor returns the context for RunEnd, which runs on one of the queue's hosts until the
+// earlier run finishes.
 func waitingFor(ctx workflow.Context, queue string, a spec.After) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ActivityID:          spec.AfterActivity + a.Run,

@@ -60,8 +60,8 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 	n.upsert(ctx)
 }
 
-// noteAttributes sets the search attributes of a run that was started without any, by a starter
-// that may not know the namespace's. If the server does not list them, the run does not set any.
+// noteAttributes sets the search attributes of a run whose starter set none, perhaps because it
+// does not know the namespace's attributes. If the server cannot list those, the run sets none.
 func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	all := runs.Attributes(s, owner, "")
 	if len(knownOf(all, attributesIn(workflow.GetTypedSearchAttributes(ctx)))) > 0 {
@@ -75,7 +75,7 @@ func noteAttributes(ctx workflow.Context, s *spec.RunSpec, owner string) {
 	knownOf(all, names).upsert(ctx)
 }
 
-// attributesIn returns the names of attributes, including the SDK's.
+// attributesIn returns the names of all attributes, including those that the SDK sets.
 func attributesIn(known temporal.SearchAttributes) (names []string) {
 	//workflowcheck:ignore the order of names does not matter
 	for key := range known.GetUntypedValues() {
@@ -84,7 +84,7 @@ func attributesIn(known temporal.SearchAttributes) (names []string) {
 	return names
 }
 
-// knownOf returns the attributes with one of the names.
+// knownOf returns the attributes in all that are listed in names.
 func knownOf(all []runs.Attribute, names []string) (n changes) {
 	for _, a := range all {
 		if slices.Contains(names, a.Name) {
@@ -119,14 +119,14 @@ func (n changes) upsert(ctx workflow.Context) {
 }
 
 const (
-	// maxSearchable limits the names in the attribute: by default a server accepts 2 KiB of JSON
-	// for each.
+	// maxSearchable limits the attribute's size in bytes. By default, a server accepts 2 KiB of
+	// JSON per attribute.
 	maxSearchable = 2000
 	// maxHostName is the maximum length of a name, in bytes, in SQL databases.
 	maxHostName = 255
 )
 
-// searchable returns the names of the hosts, in rank order, as many as fit.
+// searchable returns as many host names as fit into the attribute, in rank order.
 func searchable(hosts []*host) []string {
 	var names []string
 	size := 0

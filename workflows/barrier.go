@@ -14,16 +14,16 @@ import (
 )
 
 // Barrier is one barrier round. Hosts start it with the signal that carries the first arrival, and
-// wait for its result. It also completes with that result if the round is broken.
+// wait for its result. A broken round also completes the workflow.
 //
 // Package barrier implements the rules, and [spec.BarrierID] returns its workflow ID.
 //
-// Its history stays small during the longest wait. It contains a start, one event and at most one
-// workflow task per signal, a timer, and one activity, which does not record its attempts. A host
-// sends one signal for all of its tasks that arrive within a moment, so 1,000 hosts cause at most
-// about 4,000 events. If tasks keep coming and going, the round continues as new.
+// Its history stays small during the longest wait. It contains the start, a timer, an activity
+// whose attempts are not recorded, and, for each signal, one event and at most one workflow task. A
+// host sends one signal for all of its tasks that arrive within a moment, so 1,000 hosts cause at
+// most about 4,000 events. If tasks keep coming and going, the round continues as new.
 //
-// Only the workflow itself passes from, when it continues as new.
+// Only a workflow that continues as new passes from.
 func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
 	b := &barrierWorkflow{
 		in: in, round: barrier.New(in.Participants, workflow.Now(ctx)),
@@ -48,11 +48,11 @@ type barrierWorkflow struct {
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
-	// hosts lists the queues of the hosts that have sent something, in the order of their first
-	// messages. They can be asked which tasks are still alive.
+	// hosts lists the queues of the hosts that have sent a message, in the order of their first
+	// messages. Each can be asked which tasks are still alive.
 	hosts []string
 	names map[string]string // maps the hosts' queues to their names
-	// checks counts the checks that no host started.
+	// checks is the number of checks that no host started.
 	checks   int
 	checking bool
 	// stopCheck cancels the running check, which covers the tasks in asked.
@@ -83,8 +83,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 			b.round.Step(barrier.Cancelled{})
 		})
 	}
-	// The first signals are received before anything else is done, so that a round with all
-	// participants present costs one workflow task.
+	// Receive the first signals before anything else, so that a round whose participants are all
+	// present costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
 		if ctx.Err() == nil && b.outgrown(ctx) {
@@ -96,8 +96,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 		b.selector.Select(free)
 		b.drain(free)
 	}
-	// Every accepted signal is answered, because the server refuses to close a workflow that has
-	// not received its last signal.
+	// Drain every accepted signal, because the server refuses to close a workflow that has not
+	// received its last signal.
 	b.describe(free)
 	return true
 }
@@ -188,7 +188,7 @@ func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, text.String())
 }
 
-// namesOf returns the first few tasks.
+// namesOf returns the names of the first few tasks.
 func namesOf(tasks []string) string {
 	names := list.Of(tasks[:min(len(tasks), detailNames)], markdown.Name)
 	if more := len(tasks) - len(names); more > 0 {

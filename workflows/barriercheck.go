@@ -17,21 +17,20 @@ const (
 	// checkAfter is the delay before a host checks whether the missing tasks can still arrive. Most
 	// rounds are shorter.
 	checkAfter = time.Second
-	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
-	// than any round.
+	// checkSilence is the check's heartbeat timeout. checkLasts is its total timeout, which is
+	// longer than any round.
 	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
-	// checkInterval limits the time between two attempts. An attempt fails if the host cannot
-	// check.
+	// checkInterval limits the time between two attempts. An attempt whose host cannot check fails.
 	checkInterval = time.Minute
 	// checkTaken limits how long a host may take to start a check. It grows up to checkTakenMost,
 	// so that an absent host worker is asked less and less often.
 	checkTaken, checkTakenMost = 30 * time.Second, time.Hour
 )
 
-// startChecks starts the check for missing tasks, one activity on a signaling host's queue. It
-// checks after 1, 2, 4 … 60 s until a missing task has ended, without adding events. Its input
-// lists the tasks that were missing when it started. A task that has arrived since does not matter,
-// but a task that has left since restarts the check.
+// startChecks starts the check for missing tasks: one activity on the queue of a host that has sent
+// a signal. Without adding events, the activity checks after 1, 2, 4 … 60 s until a missing task
+// has ended. Its input lists the tasks that were missing when it started. A task that has arrived
+// since does not matter, but a task that has left since restarts the check.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return
@@ -72,8 +71,9 @@ func (b *barrierWorkflow) check(parent workflow.Context) {
 		}
 		if b.round.Result() == nil {
 			b.checking, b.asked = false, nil
-			// The run's loop would also do so, but only after it has set the deadline and received
-			// the next signals: the histories of open rounds contain the timer before these.
+			// The run's loop would also start them, but only after it has set the deadline and
+			// received the next signals. In the histories of open rounds, the timer comes before
+			// these.
 			b.startChecks(parent)
 		}
 	})

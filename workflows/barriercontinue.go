@@ -6,15 +6,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 )
 
-// A round waits without limit. Each time a task comes and goes during the wait, it adds two
-// signals to the history, and after 10,000 signals the server accepts no more: the waiting tasks
+// A round waits without limit. Each time a task comes and goes during the wait, two signals are
+// added to the history. After 10,000 signals the server accepts no more, and the waiting tasks
 // would never be released. So a round with a long history continues in another execution of its
 // workflow, which hosts do not notice.
 
 // BarrierResumption is a round's state when it continues as new.
 type BarrierResumption struct {
 	Round barrier.State `json:"round"`
-	// Hosts lists the hosts that have sent something, in the order of their first messages.
+	// Hosts lists the hosts that have sent a message, in the order of their first messages.
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
 
@@ -24,7 +24,8 @@ type BarrierHost struct {
 	Name  string `json:"name"`
 }
 
-// maxTaken limits the arrivals that are passed on, because the server accepts 2 MiB.
+// maxTaken limits the arrivals that are passed to the next execution, because the server accepts at
+// most 2 MiB.
 const maxTaken = 3000
 
 // outgrown reports whether the round must continue as new.

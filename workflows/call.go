@@ -16,14 +16,15 @@ func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future
 	return future[O]{workflow.ExecuteActivity(ctx, hostapi.Name(a), in)}
 }
 
-// hereTakes limits an activity of callHere within the workflow task. A status query waits for the
-// workflow task.
+// hereTakes limits how long callHere runs an activity within the workflow task, because a status
+// query waits for the workflow task.
 const hereTakes = 2 * time.Second
 
-// callHere is [call] for an activity that usually takes milliseconds and may be repeated. On a
-// local queue its first try is part of the workflow task, which saves the server a third of its
-// work for a short run. If that try fails or takes long, the server retries it like any activity,
-// and shows what the run waits for. An activity with heartbeats is expected to take long.
+// callHere is like [call], but for an activity that usually takes milliseconds and may be repeated.
+// On a local queue its first try is part of the workflow task, which saves the server a third of
+// its work for a short run. If that try fails or takes long, the server retries the activity like
+// any other, and shows what the run is waiting for. An activity with heartbeats is expected to take
+// long.
 func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
 	o := workflow.GetActivityOptions(ctx)
 	if !spec.IsLocalQueue(o.TaskQueue) || o.HeartbeatTimeout > 0 {

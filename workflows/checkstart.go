@@ -25,7 +25,7 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) err
 	return nil
 }
 
-// hostOf returns a task's host, or the first task's host for a task outside the spec.
+// hostOf returns a task's host, or, if the task is not in the spec, the first task's host.
 func (pl *placer) hostOf(task string) *host {
 	if h, ok := pl.placed[task]; ok {
 		return h

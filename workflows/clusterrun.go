@@ -22,12 +22,12 @@ import (
 // run returns an ApplicationError with a type from package spec, and a cancelled run a
 // CanceledError; both carry the [spec.RunResult] in their details.
 //
-// Only the workflow itself passes resumption, when it continues as new.
+// Only a workflow that continues as new passes resumption.
 func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
 	return runCluster(ctx, input, resumption, maxOwn)
 }
 
-// runCluster is ClusterRun with TaskGroups for more than groupsAbove simultaneous launches.
+// runCluster is ClusterRun, but starts TaskGroups for more than groupsAbove simultaneous launches.
 func runCluster(ctx workflow.Context, input, resumption converter.RawValue, groupsAbove int) (*spec.RunResult, error) {
 	for _, v := range []converter.RawValue{input, resumption} {
 		if key := spec.MissingKey(v.Payload().GetMetadata()); key != nil {
@@ -47,7 +47,7 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 	if err != nil {
 		refused := resultOfRefusal(err)
 		noteEnd(ctx, refused, 0)
-		// A later status query must return the reason, and needs a query handler for that.
+		// Install a query handler, so that a later status query returns the reason.
 		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: refused}
 		if err := answerStatusBy(ctx, func() (spec.Status, error) { return why, nil }); err != nil {
 			return nil, err
@@ -136,19 +136,19 @@ type runState struct {
 	// sized is the spec with this generation's tasks; see [spec.RunSpec.Sized].
 	sized   *spec.RunSpec
 	machine *lifecycle.Machine
-	queue   string // the workflow's; queues of hosts are named after it
+	queue   string // the workflow's queue; the hosts' queues are named after it
 
 	hosts     []*host
 	placed    map[string]*host  // by task name
 	addresses map[string]string // by task name
-	// former lists hosts of earlier generations that the group has left.
+	// former lists the hosts of earlier generations that the group no longer uses.
 	former []*host
-	// shipped lists hosts that already received the run's files, the latest last.
+	// shipped lists the hosts that have already received the run's files, the latest last.
 	shipped []spec.HostService
-	// lost holds the queues of hosts lost with a task.
+	// lost holds the queues of hosts that were lost while they ran a task.
 	lost map[string]bool
-	// absent holds the queues of hosts that did not come back in time and have not answered since.
-	// The run has given them up.
+	// absent holds the queues of hosts that the run has given up because they did not return in
+	// time. They have not answered since.
 	absent map[string]bool
 	// draining lists the names of hosts that the group must leave.
 	draining map[string]bool
@@ -158,36 +158,38 @@ type runState struct {
 	groupsAbove int
 	// inputBytes is the size of the spec as received.
 	inputBytes int
-	// shared counts the values that this execution has shared with hosts.
+	// shared is the number of values that this execution has shared with hosts.
 	shared int
 	// queued is the time of the first request to the fleet; the run's age counts from it.
 	queued time.Time
-	// patient reports whether the run waits for a place without limit.
+	// patient reports whether the run waits for hosts without a time limit.
 	patient bool
 	// unsettled holds the queues of hosts that did not report on a task of the last generation.
 	unsettled map[string]bool
-	// heard maps a host's queue to when the server could last have answered for an ended task.
+	// heard maps a host's queue to the last time that the server could have answered the host for a
+	// task that has ended.
 	heard map[string]time.Time
 	// bounds are the two bounds of the generation, or nil.
 	bounds *hostapi.Bounds
-	// begins holds this execution's initial placement.
+	// begins is this execution's initial placement.
 	begins placement
-	// next is set to continue as new.
+	// next is set if the run is to continue as new.
 	next *Resumption
-	// began is the run's first execution. It identifies the run to hosts and the fleet, even after
-	// the workflow is reset.
+	// began is the Temporal run ID of the run's first execution. It identifies the run to hosts and
+	// the fleet, even after the workflow is reset.
 	began string
-	// execution counts the executions that have continued the run with its tasks.
+	// execution is the number of times that the run, with its tasks, has continued in another
+	// execution.
 	execution int
-	// requests counts the requests that this execution has accepted, and sending the notices in
-	// transit.
+	// requests is the number of requests that this execution has accepted, and sending the number
+	// of notices in transit.
 	requests, sending int
-	// leaving is when the run started to prepare its move to another execution. awaiting reports
-	// whether a coroutine waits for the last request to return.
+	// leaving is the time when the run started to prepare its move to another execution. awaiting
+	// reports whether a coroutine waits for the last request to return.
 	leaving  time.Time
 	awaiting bool
 
-	// events holds the events of requests and finished controls. Everything else wakes the
+	// events carries the events of requests and finished controls. Everything else wakes the
 	// selector directly.
 	events   workflow.Channel
 	selector workflow.Selector
@@ -259,7 +261,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	} else {
 		r.startPlacing(free, r.begins)
 	}
-	// Not a case of the selector, because a closed channel would always be ready.
+	// This is not a case of the selector, because a closed channel would always be ready.
 	workflow.Go(free, func(free workflow.Context) {
 		ctx.Done().Receive(free, nil)
 		r.events.Send(free, request{event: lifecycle.Cancel{}})
@@ -333,7 +335,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		r.releaser.giveBack(ctx)
 		r.invalid = placed
 	case r.unplacedWhy != "":
-		// A request canceled the placement, even if it eventually succeeded.
+		// A request canceled the placement, which may nevertheless have succeeded.
 		r.step(ctx, lifecycle.Cancel{Reason: r.unplacedWhy})
 	case placed == nil:
 		now := workflow.Now(ctx)
@@ -354,7 +356,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	}
 }
 
-// elapsed returns the run time that counts for the limits.
+// elapsed returns the time that counts toward the run's time limits.
 func (r *runState) elapsed(ctx workflow.Context) time.Duration {
 	if r.limitsFrom.IsZero() {
 		return 0

@@ -5,9 +5,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// An elastic run uses as many hosts as are free, which may change with each generation, and the
-// same number of tasks on each. The fleet decides how many when the run asks; this file builds the
-// request.
+// An elastic run uses as many hosts as are free, with the same number of tasks on each. The number
+// of hosts may change with each generation. The fleet decides how many when the run asks; this file
+// builds the request.
 
 // size returns the generation's number of tasks, or 0 for the whole spec.
 func (pl *placer) size() int {
@@ -35,7 +35,7 @@ func (pl *placer) grows() bool {
 	return pl.spec.IsElastic() && pl.spec.Elastic.Grow == spec.GrowNextGeneration && len(pl.hosts) < most
 }
 
-// demand returns the run's demand for the fleet.
+// demand returns what the run requests from the fleet.
 func (pl *placer) demand(p placement) fleet.Demand {
 	left := 0
 	for _, h := range pl.hosts {
@@ -53,7 +53,7 @@ func (pl *placer) gone(h *host) {
 	}
 }
 
-// found records that an elastic run's host is up, even after a loss.
+// found records that an elastic run's host is up, even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.Queue)

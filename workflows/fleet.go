@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Fleet tracks a queue's hosts and grants them to runs. The first host that joins starts it.
+// Fleet tracks a queue's hosts and grants them to runs. The first host to join starts the workflow.
 // Package fleet implements the rules, and [spec.FleetID] returns its workflow ID.
 //
 // Each host keeps an activity open while it is up. Its heartbeats add nothing to the history. When
@@ -84,10 +84,10 @@ type fleetOf struct {
 	leases map[string]*hostLease
 	// checking reports whether a check is open.
 	checking bool
-	// wakes is the expiry time of the timer that stopWake cancels.
+	// wakes is when the timer that stopWake cancels fires.
 	wakes    time.Time
 	stopWake workflow.CancelFunc
-	// sending counts the signals in transit.
+	// sending is the number of signals in transit.
 	sending   int
 	cancelled bool
 }
@@ -126,7 +126,7 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 	)
 }
 
-// handle installs an update that do carries out unless check refuses it.
+// handle installs an update's handler: do carries out the update unless check refuses it.
 func handle[Q any](ctx workflow.Context, f *fleetOf, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, name, func(ctx workflow.Context, q Q) error {
 		do(ctx, q)
@@ -181,7 +181,7 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 	}
 }
 
-// wake sets the timer to when the machine needs the time.
+// wake sets the timer to the time that the machine waits for.
 func (f *fleetOf) wake(ctx workflow.Context) {
 	at := f.machine.Wake()
 	if at.Equal(f.wakes) {
@@ -209,7 +209,7 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 // hosts and tell is repeated.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
-	// The run ID is omitted because the run may have continued in a later execution.
+	// The run ID is omitted because the run may have continued in another execution.
 	sent := workflow.SignalExternalWorkflow(ctx, run.WorkflowID, "", spec.SignalFleet, what)
 	f.selector.AddFuture(sent, func(sent workflow.Future) {
 		f.sending--
@@ -222,7 +222,7 @@ func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	})
 }
 
-// tellLater calls tell after tellAgain.
+// tellLater calls tell once tellAgain has passed.
 func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
 	timer := workflow.NewTimerWithOptions(ctx, tellAgain, workflow.TimerOptions{Summary: "tell " + run.WorkflowID + " again"})
@@ -235,11 +235,11 @@ func (f *fleetOf) tellLater(ctx workflow.Context, run fleet.Run, what fleet.Answ
 }
 
 const (
-	// A host is silent after missedBeats missed heartbeats. A host has the same time to start its
-	// lease.
+	// A host counts as silent after missedBeats missed heartbeats. It must start its lease within
+	// the same time.
 	missedBeats = 3
-	// checkTakes is a check's duration, and checkAgain the interval between its looks. maxChecked
-	// limits the runs that it checks.
+	// checkTakes limits a check's attempt, and checkAgain is the interval between attempts.
+	// maxChecked limits the runs that one check covers.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
 	// tellAgain is the delay before a failed signal to a run is repeated.
 	tellAgain = 5 * time.Second
@@ -276,9 +276,10 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	})
 }
 
-// check asks a host whether runs have finished without a message. It names the runs that are first
-// in line, and those that have not confirmed their placement. Later attempts of the activity, which
-// add no history, look again. After a while the activity is restarted with an updated list of runs.
+// check asks a host whether runs have finished without a message. The request names the runs that
+// are first in line, and those that have not confirmed their placement. Later attempts of the
+// activity, which do not add to the history, check again. After a while the activity is restarted
+// with an updated list of runs.
 func (f *fleetOf) check(ctx workflow.Context) {
 	runs := f.machine.Unplaced(maxChecked)
 	host, there := f.machine.AnyHost(func(name string) bool { return f.leases[name] != nil })

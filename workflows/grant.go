@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placeInFleet requests hosts from the fleet and reserves them for the tasks. If one refuses, the
-// remaining hosts drop their reservations and the request is repeated. The run's wait counts from
-// since.
+// placeInFleet requests hosts from the fleet and reserves them for the tasks. If one host refuses,
+// the others drop their reservations, and the request is repeated. The time that the run has waited
+// counts from since.
 func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Time) error {
 	if pl.queued.IsZero() {
 		pl.queued = since
@@ -37,7 +37,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement, since time.Tim
 		}
 		pl.hosts = pl.hostsAt(places)
 		for _, h := range pl.hosts {
-			delete(pl.draining, h.Name) // it takes tasks again
+			delete(pl.draining, h.Name) // the host accepts tasks again
 		}
 		refused, err := pl.reserveAll(ctx, p)
 		if err != nil {
@@ -69,8 +69,8 @@ func (pl *placer) stay() []*host {
 	return pl.hosts
 }
 
-// ask returns places for the tasks as soon as the fleet has enough. It repeats the request now and
-// then, because a terminated fleet has lost its list of waiting runs.
+// ask returns places for the tasks as soon as the fleet has enough. It repeats the request
+// occasionally, because a fleet that was terminated has lost its list of waiting runs.
 func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
 	asked := fleet.Asked{Run: f.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
 	if f.spec.IsElastic() || p.requeue {
@@ -111,9 +111,9 @@ const (
 	// askedAgain is the delay before a run first repeats its request for hosts, and askedRarely
 	// the interval of later requests.
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
-	// lastAnswer limits the wait for the fleet's answer to a run that gives up.
+	// lastAnswer limits how long a run that gives up waits for the fleet's answer.
 	lastAnswer = 10 * time.Second
-	// fleetComes is the delay before a run repeats its request if no fleet exists yet.
+	// fleetComes is the delay before a run repeats its request when the fleet does not exist yet.
 	fleetComes = time.Second
 )
 
@@ -125,7 +125,7 @@ func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
 	return since.Add(f.spec.PlacementTimeout.Std())
 }
 
-// granted waits at most wait for the answer.
+// granted waits for the fleet's answer, for at most wait.
 func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.Duration) (g fleet.Grant, ok bool, err error) {
 	until := workflow.Now(ctx).Add(wait)
 	for {
@@ -151,7 +151,7 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 }
 
 // listen receives the fleet's answers until the run finishes. It drops answers for an earlier run
-// of the same ID.
+// with the same ID.
 func (f *fleetTalk) listen(ctx workflow.Context) {
 	answers := workflow.GetSignalChannel(ctx, spec.SignalFleet)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -263,7 +263,7 @@ func refusal(h *host, hosts int, err error) string {
 }
 
 // unreserve makes hosts drop their reservations for a generation and earlier ones. A host that does
-// not answer keeps them until the run finishes.
+// not answer keeps its reservations until the run finishes.
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
@@ -277,7 +277,7 @@ func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int)
 	}
 }
 
-// left returns the hosts in before that the group has left but not lost.
+// left returns the hosts in before that the group no longer uses but has not lost.
 func (pl *placer) left(before []*host) []*host {
 	return slices.DeleteFunc(slices.Clone(before), func(h *host) bool {
 		return h.Queue == "" || pl.lost[h.Queue] || slices.ContainsFunc(pl.hosts, func(now *host) bool { return now.Queue == h.Queue })
@@ -289,7 +289,7 @@ func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
-// preferred returns the names of the group's remaining hosts.
+// preferred returns the names of the hosts that the group still has.
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {
@@ -306,7 +306,7 @@ func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
 	return err == nil
 }
 
-// leaveFleet reports to the fleet that the run holds nothing.
+// leaveFleet reports to the fleet that the run no longer holds any hosts.
 func (f *fleetTalk) leaveFleet(ctx workflow.Context) {
 	if !spec.IsPrivateQueue(f.queue) {
 		f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx)}})

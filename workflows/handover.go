@@ -12,25 +12,26 @@ import (
 
 // A run with a long history continues in another execution of its workflow. The server closes the
 // old execution's activities, and their hosts leave the processes running. The next execution
-// launches them again, and the hosts find the processes alive, or exited and unreported.
+// starts the activities again. The hosts then find each process either alive, or exited with its
+// exit not yet reported.
 
 const (
-	// manyRequests and eventsOfTask decide whether requests made a history long. If a large run's
-	// history is long because all its tasks are exiting, the run is about to finish.
+	// manyRequests and eventsOfTask show whether requests made a history long. A large run's
+	// history may also be long because all its tasks are exiting; that run is about to finish.
 	manyRequests, eventsOfTask = 500, 8
-	// eventsOfHost and bytesOfHost are the sizes per host for a run with manyHosts.
+	// eventsOfHost and bytesOfHost are allowances per host for a run with at least manyHosts hosts.
 	manyHosts, eventsOfHost, bytesOfHost = 64, 20, 450
 	// maxEvents limits the history: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
 	maxEvents = 20_000
-	// leavingTakes limits how long requests are refused at a time, to reach a moment without open
-	// requests. A request to a host that is away may take longer.
+	// leavingTakes limits how long requests are refused at a time so that no request is open. A
+	// request to an absent host may stay open longer.
 	leavingTakes = 10 * time.Second
 	// bytesOfTask is a running task's approximate size in the resumption. maxCarried limits the
-	// resumption with the spec, because the server accepts 2 MiB.
+	// size of the resumption and the spec together, because the server accepts 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
-	// maxAddedBytes limits the size, in the resumption, of tasks that are outside the spec or have
-	// a command other than the spec's.
+	// maxAddedBytes limits the size, in the resumption, of tasks that are not in the spec or have a
+	// different command than in the spec.
 	maxAddedBytes = 256 << 10
 )
 
@@ -64,7 +65,8 @@ func (o *handover) isLong(ctx workflow.Context) bool {
 		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+o.times(bytesOfTask, bytesOfHost) <= maxCarried
 }
 
-// times returns a number that grows with the tasks and, if they are many, with the hosts.
+// times returns a number that grows with the number of tasks and, if there are many hosts, with the
+// number of hosts.
 func (o *handover) times(task, host int) int {
 	n := task * o.machine.Size()
 	if len(o.hosts) >= manyHosts {
@@ -87,8 +89,8 @@ func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	})
 }
 
-// isLeaving reports whether requests are currently refused. It is for validators. A request that
-// they refuse leaves nothing in the history, and is repeated in the next execution.
+// isLeaving reports whether requests are currently refused. Validators use it: a request that a
+// validator refuses does not appear in the history, and is repeated in the next execution.
 func (o *handover) isLeaving(ctx workflow.Context) bool {
 	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
 }
@@ -100,17 +102,18 @@ func errGoesOn() error {
 // HeldHost is a host's state for the next execution.
 type HeldHost struct {
 	Name  string `json:"name"`
-	Queue string `json:"queue"` // of exactly this host worker
+	Queue string `json:"queue"` // the host worker's own queue
 	// Pin is the name that the spec pins tasks to, or empty for any host.
 	Pin string `json:"pin,omitempty"`
-	// Groups are its reservations.
+	// Groups lists the generations for which the host holds reservations.
 	Groups []int `json:"groups,omitempty"`
-	// Devices lists the host's GPUs that the fleet gave the run.
+	// Devices lists the GPUs on the host that the fleet assigned to the run.
 	Devices []string `json:"devices,omitempty"`
-	// Witness reports whether other hosts of the generation ask it about the server.
+	// Witness reports whether the generation's other hosts ask this host whether it reaches the
+	// server.
 	Witness bool `json:"witness,omitempty"`
-	// Service, as in [hostapi.ReserveOutput], and Tasks are set only in a [Resumption]. Tasks
-	// lists the tasks placed on the host, including tasks outside the spec.
+	// Service (see [hostapi.ReserveOutput]) and Tasks are set only in a [Resumption]. Tasks lists
+	// the tasks placed on the host, including tasks outside the spec.
 	Service *spec.HostService `json:"service,omitempty"`
 	Tasks   []string          `json:"tasks,omitempty"`
 }
@@ -172,7 +175,7 @@ func (o *handover) takeOver(from *Resumption) {
 	o.began, o.execution = from.Run, from.Execution
 	o.lost, o.absent, o.unsettled, o.draining = from.Lost, from.Absent, from.Unsettled, from.Draining
 	o.shipped, o.bounds = from.Shipped, from.Bounds
-	if from.Addresses != nil { // none was placed
+	if from.Addresses != nil { // no task was placed
 		o.addresses = from.Addresses
 	}
 	tasks := o.spec.TaskList()

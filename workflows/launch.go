@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a task's launch that is not known to have ended.
+// launch is a launch of a task. It is not known to have ended.
 type launch struct {
-	id string // of its first RunTask activity
+	id string // the ID of its first RunTask activity
 	// open is the ID of its last RunTask activity.
 	open string
 	// cancel cancels the activity. In a group it cancels all activities, since the machine stops
@@ -51,13 +51,13 @@ func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
 func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	in := hostapi.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
 	if a.Added {
-		// An operator started it, perhaps with a different command than the spec's.
+		// An operator started the task, perhaps with a different command than in the spec.
 		in.Added = &a.Task
 	}
 	return in
 }
 
-// ended passes a launch's end to the machine. A group may report it twice.
+// ended passes a launch's end to the machine. A group may report the same end twice.
 func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	h, l := r.placed[e.Task], r.launches[e.Task]
 	if l == nil || l.id != spec.TaskActivityID(e.Task, e.Generation, e.Launch) {
@@ -96,14 +96,14 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter is how long a host without contact keeps its processes running. After a silence of
-	// GivenUp none of them can be alive. 0 means no limit.
+	// StopAfter is how long a host without contact keeps its processes running. Once the host has
+	// been silent for GivenUp, none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
-	// Bounds are the run's two bounds, and Others the queues of the witnesses, or empty.
+	// Bounds are the run's two bounds. Others holds the queues of the witnesses, if any.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	Others []string        `json:"others,omitempty"`
-	// Crowd reports whether the tasks send heartbeats less often.
+	// Crowd reports whether the tasks send heartbeats less often, as in a large run.
 	Crowd bool `json:"crowd,omitempty"`
 
 	// asking is set in a group.
@@ -144,7 +144,7 @@ func (r *clusterRun) noteHeard(ctx workflow.Context, c Carrier, err error) {
 	now := workflow.Now(ctx)
 	heard := c.heard(now, err)
 	if last := r.heard[c.Queue]; heard.Before(now) && last.After(heard) {
-		heard = last // another task of the host had contact later
+		heard = last // another task on the host had contact later
 	}
 	r.heard[c.Queue] = heard
 }
@@ -160,9 +160,9 @@ func (c Carrier) heard(now time.Time, err error) time.Time {
 	return now
 }
 
-// endOf derives the process's exit from the result of its activity. Without an exit, the activity
-// was canceled before a process ran, or between a failure and the restart, and Release reports
-// the rest.
+// endOf derives the process's exit from the result of its activity. If there is no exit, the
+// activity was canceled before a process ran or between a failure and the restart. Release then
+// reports the exit.
 func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
 	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var timeout *temporal.TimeoutError

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// noteFacts writes the facts that lists use to show and find a run, unless its starter did. Only
-// clusterrun and its Go packages do: other SDKs and the temporal CLI do not know them.
+// noteFacts records the facts by which lists show and find a run, unless the run's starter has
+// recorded them. Only clusterrun and its Go packages do that, not other SDKs or the temporal CLI.
 func noteFacts(ctx workflow.Context, s *spec.RunSpec) {
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" {

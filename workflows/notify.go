@@ -45,7 +45,7 @@ func (n *notifier) notify(ctx workflow.Context, a lifecycle.Notify) {
 	})
 }
 
-// send sends a notice. If a host does not start it, the next one does.
+// send sends a notice. If a host does not start sending it, the next host is asked.
 func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err error) {
 	for i, queue := range queues {
 		_, err = call(notifying(ctx, queue, i < len(queues)-1), hostapi.Host.Notify, in).get(ctx)
@@ -57,8 +57,8 @@ func send(ctx workflow.Context, queues []string, in hostapi.NotifyInput) (err er
 	return err
 }
 
-// senders returns the queues of hosts that may send a notice: the run's first host, and then any
-// host.
+// senders returns the queues of the hosts that may send a notice: first the run's first host, then
+// any host.
 func (n *notifier) senders() []string {
 	var queues []string
 	for _, h := range n.hosts {

@@ -18,13 +18,14 @@ import (
 
 const (
 	// maxAsked is the number of hosts that are asked for a promise at a time, and denyTakes limits
-	// how long they may take. The next try uses different hosts.
+	// how long they may take to answer. Each try asks different hosts.
 	maxAsked, denyTakes = 3, 3 * time.Second
 )
 
 // offers offers a task to its host until the launch is over or the host is given up. Package lease
-// implements the rules. The server retries the first offer, and each one after a task's restart,
-// unless its heartbeats stop, because only the workflow knows how to react.
+// implements the rules. The server retries the first offer and each offer that follows a restart of
+// the task, but not an offer whose heartbeats stop, because only the workflow knows how to react to
+// that.
 func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary string, offered func(id string)) (spec.Exit, error) {
 	b := lease.Bounds(*c.Bounds)
 	id := spec.TaskActivityID(in.Task, in.Generation, in.Launch)
@@ -88,8 +89,8 @@ func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary s
 }
 
 // awaitHost returns once a silent host answers, or fails once none of the task's processes can be
-// alive. Otherwise an offer could go to an open poll of a host without power, and count as accepted
-// until heartbeats are missed.
+// alive. Otherwise the server could hand an offer to the open poll of a host that has lost power,
+// and the offer would count as accepted until heartbeats are missed.
 func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) error {
 	for ; ; n++ {
 		if c.answers(ctx, loss.Wait(workflow.Now(ctx))) {
@@ -107,8 +108,8 @@ func (c Carrier) awaitHost(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	}
 }
 
-// answers reports whether the host answers within the given time. The tasks of a group ask
-// together.
+// answers reports whether the host answers within the given time. A group's tasks share one
+// question.
 func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 	a := c.asking
 	if a == nil {
@@ -130,15 +131,15 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 // silentError stops a task's offers if its host has not accepted the last one.
 type silentError struct {
 	error
-	// heard is the last time that the server could have granted a lease.
+	// heard is the last time at which the server could have granted a lease.
 	heard time.Time
-	// number is that of the last process in the host's heartbeats, or 0.
+	// number is the number of the last process in the host's heartbeats, or 0.
 	number int
 }
 
 func (e *silentError) Unwrap() error { return e.error }
 
-// isNotTaken reports whether err means that the host did not accept the offer's last attempt.
+// isNotTaken reports whether err means that the host did not accept the last attempt of an offer.
 func isNotTaken(err error) bool {
 	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
@@ -155,7 +156,8 @@ const notStarted = "ACTIVITY_ID_NOT_STARTED"
 // heartbeatTimedOut is the type of a heartbeat timeout in a retry policy.
 const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 
-// asking queues the group's questions, because witnesses could not answer hundreds of them in time.
+// asking lets a group's tasks share questions, because witnesses could not answer hundreds of them
+// in time.
 type asking struct {
 	next *question // to witnesses
 	busy bool
@@ -169,7 +171,8 @@ type question struct {
 	answered bool
 }
 
-// promiseOf requests a promise for one task, and for those of its group that wait for one.
+// promiseOf requests a promise for one task, and for all tasks in its group that wait for a
+// promise.
 func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hostapi.RunTaskInput) {
 	a := c.asking
 	if a == nil {
@@ -196,8 +199,8 @@ func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	q.over = true
 }
 
-// promise requests that other hosts deny the tasks, and passes the first promise to losses. Each
-// try uses different hosts than the previous one.
+// promise asks other hosts to deny the tasks, and passes the first promise to losses. Each try uses
+// different hosts than the previous one.
 func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
@@ -252,8 +255,8 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	}
 }
 
-// chooseWitnesses chooses the generation's witnesses, if each host can be asked. It reports
-// whether it did.
+// chooseWitnesses chooses the generation's witnesses if every host can be asked. It reports whether
+// it chose them.
 func (pl *placer) chooseWitnesses() bool {
 	_, _, ok := pl.spec.TwoBounds(len(pl.placed))
 	if !ok || slices.ContainsFunc(pl.hosts, func(h *host) bool { return h.out.Witness == nil }) {
@@ -265,7 +268,8 @@ func (pl *placer) chooseWitnesses() bool {
 	return true
 }
 
-// witnessesOf returns h's witnesses for the server, starting with the hosts after h.
+// witnessesOf returns the hosts that h asks whether they reach the server, starting with the hosts
+// after h.
 func (pl *placer) witnessesOf(h *host) []*host {
 	i := slices.Index(pl.hosts, h)
 	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])

@@ -48,7 +48,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 	})
 }
 
-// capture captures the stacks, and always informs the machine, including on failure.
+// capture captures the stacks. It always reports to the machine, even if it fails.
 func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
@@ -63,7 +63,8 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	})
 }
 
-// captureStacks captures the stacks. If a host does not answer, its tasks' stacks explain that.
+// captureStacks captures the stacks. If a host does not answer, its tasks' stacks are replaced by
+// the reason.
 func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
 		all := c.askEach(ctx, hostapi.Name(hostapi.Host.CaptureStacks), options, q.Tasks, partOf(q))
@@ -98,7 +99,7 @@ func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, 
 	}
 }
 
-// maxListed limits the names in a summary with little else in it.
+// maxListed limits the length of the names in a summary that contains little else.
 const maxListed = 300
 
 // asked is a host's answer for some of its tasks.

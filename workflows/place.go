@@ -69,8 +69,8 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	}
 }
 
-// reserveAndPrepare tries once to place a generation. silent reports whether it failed because a
-// host with a reservation no longer answers.
+// reserveAndPrepare tries once to place a generation. silent reports whether the attempt failed
+// because a host with a reservation no longer answers.
 func (pl *placer) reserveAndPrepare(ctx workflow.Context, p placement, before []*host, started time.Time) (silent bool, failure error) {
 	if spec.IsPrivateQueue(pl.queue) {
 		failure = pl.placeWherePinned(ctx, p)
@@ -130,8 +130,8 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// reserveInput returns the input for a host's reservation. If the host is the only one, its input
-// includes all tasks, and thus the whole cluster. shared holds the spec, or is nil.
+// reserveInput returns the input for a host's reservation. If the host is the run's only one, its
+// input includes all tasks, and thus the whole cluster. shared holds the spec, or is nil.
 func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int, shared *hostapi.Shared) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
 		Run: pl.began, Spec: pl.sized, Devices: h.Devices, Group: group, Generation: p.generation, First: p.first,
@@ -147,7 +147,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 	return in
 }
 
-// maxShipped limits the earlier hosts in the next reservation's input.
+// maxShipped limits the hosts that a reservation's input lists as having the files.
 const maxShipped = 4
 
 // reserved records what a host has reserved.
@@ -178,8 +178,8 @@ func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], gi
 	}
 }
 
-// reserve reserves a host for its tasks. It first asks the host worker that had them before, if
-// any. If that does not answer soon, any host worker will do.
+// reserve reserves a host for its tasks. It first asks the host worker that had the tasks before,
+// if any. If that host worker does not answer soon, it asks any host worker.
 func (pl *placer) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
@@ -209,7 +209,7 @@ func reserveSummary(h *host, generation int) string {
 }
 
 // checkBarriers refuses local barriers if the tasks are on several hosts. At the first barrier,
-// tasks would wait for tasks that can never arrive on their host.
+// each host's tasks would wait for tasks that can never arrive on that host.
 func (pl *placer) checkBarriers() error {
 	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
 		return nil
@@ -220,8 +220,8 @@ func (pl *placer) checkBarriers() error {
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
-// prepare sends the whole cluster to the hosts, if there are several. silent reports whether it
-// failed because a host does not answer.
+// prepare sends the whole cluster to the hosts, if there are several. silent reports whether
+// prepare failed because a host did not answer.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) (silent bool, failure error) {
 	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
 	shared, done, err := pl.share(ctx, "the description of the cluster", in.Cluster)
@@ -258,7 +258,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 	return silent, failure
 }
 
-// cluster returns the description of a multi-host cluster that its processes receive.
+// cluster returns the description of a multi-host cluster for the cluster's processes.
 func (pl *placer) cluster() hostapi.Cluster {
 	tasks := pl.sized.TaskList()
 	master := pl.placed[tasks[0].Name()].out
@@ -280,14 +280,14 @@ func (pl *placer) cluster() hostapi.Cluster {
 	return c
 }
 
-// groupByHost keeps the order of the tasks: hosts are ordered by their lowest rank. An address on
-// the loopback interface fixes the port, not the host.
+// groupByHost groups the tasks by host. Hosts are ordered by their lowest rank. An address on the
+// loopback interface fixes the port, not the host.
 func groupByHost(tasks []spec.Task) []*host {
 	var hosts []*host
 	for _, t := range tasks {
 		pin := ""
 		if t.Address != "" {
-			// Validated before. Without a pin the task fails on the host.
+			// The address was validated before. If the task is not pinned, it fails on the host.
 			if name, _, err := spec.SplitAddress(t.Address); err == nil && !spec.IsLoopback(name) {
 				pin = name
 			}
@@ -336,8 +336,8 @@ func (h *host) title() string {
 	return "any host"
 }
 
-// placementError returns why a host refused its tasks. If the host found the spec invalid, that is
-// a spec error instead of a placement error.
+// placementError returns why a host refused its tasks: a spec error if the host found the spec
+// invalid, and otherwise a placement error.
 func (pl *placer) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
@@ -352,7 +352,7 @@ func (pl *placer) placementError(h *host, err error) error {
 		}
 		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil, refused)
 	case app != nil:
-		// The last refusal, even if the deadline stopped the tries.
+		// Report the last refusal, even if the deadline ended the attempts.
 		why = app.Message()
 	case errors.As(err, &timeout) && h.Queue != "":
 		why = "its host worker did not answer in time"

@@ -11,41 +11,44 @@ import (
 )
 
 const (
-	// tenYears means unlimited, because the run's rules bound a task's life, not the server.
+	// tenYears stands for no limit, because a task's life is limited by the run's rules, not by the
+	// server.
 	tenYears = 10 * 365 * 24 * time.Hour
 	// heartbeatTimeout is how long a host worker may be silent before the server starts another
 	// attempt. Its processes keep running.
 	heartbeatTimeout = 20 * time.Second
 	// crowdTimeout replaces heartbeatTimeout for a large run's tasks that share a host, because a
-	// server with a file database handles only a few hundred heartbeats per second. One task
-	// heartbeats more often on its host's behalf.
+	// server with a file database handles only a few hundred heartbeats per second. One task on
+	// each host heartbeats more often on the host's behalf.
 	crowdTimeout = time.Minute
 	crowd        = 32
 	// crowds is the minimum run size for crowdTimeout to apply to all tasks.
 	crowds = 2500
 	// reserveTakes limits one try of a reservation.
 	reserveTakes = 20 * time.Second
-	// reserveWait and reserveEach are for [reservesWithin], [preparesWithin] and [requesting].
+	// reserveWait and reserveEach are the fixed and per-host parts of [reservesWithin],
+	// [preparesWithin] and [requesting].
 	reserveWait, reserveEach = 30 * time.Second, 100 * time.Millisecond
 	// answerTakes limits one try of Answer.
 	answerTakes = 2 * time.Second
 	// shippingTakes limits a file transfer to a host.
 	shippingTakes = 30 * time.Minute
-	// startCheckTakes limits the check before a task starts. Commands wait 15 s for the answer.
+	// startCheckTakes limits the check before a task starts. It must be shorter than the 15 s that
+	// commands wait for the answer.
 	startCheckTakes = 10 * time.Second
-	// captureTakes limits the capture of stacks even if a host worker is away, because a run that
-	// is out of time must finish.
+	// captureTakes limits the capture of stacks, even if a host worker is away, because a run whose
+	// time is up must finish.
 	captureTakes = 10 * time.Second
 	// releaseWait limits how long a host may take to start its release. lostWait replaces it for a
-	// lost host that the group has left, which can only report how earlier processes exited.
+	// lost host that the group has left, whose only contribution is how earlier processes exited.
 	releaseWait, lostWait = time.Minute, 5 * time.Second
 	// notifyTakes limits how long a host tries to send a notice, because the run waits for it.
-	// notifyWait limits how long a host may take to start before the next one is asked.
+	// notifyWait limits how long a host may take to start sending before the next host is asked.
 	notifyTakes = 30 * time.Second
 	notifyWait  = 10 * time.Second
 )
 
-// activityOptions returns a context for an activity on a queue.
+// activityOptions returns a context with the options for an activity on a queue.
 type activityOptions func(ctx workflow.Context, queue, summary string) workflow.Context
 
 // shipping gives a reservation time to transfer the run's files to the host. Heartbeats show
@@ -61,7 +64,7 @@ func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// placing is for Reserve and Prepare, which are retried on any refusal until the deadline.
+// placing is for Reserve and Prepare. After any refusal, both are retried until the deadline.
 func placing(ctx workflow.Context, queue string, deadline time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -74,7 +77,7 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 	})
 }
 
-// preparesWithin returns how long the hosts have to accept the cluster, even if the placement
+// preparesWithin returns how long the hosts may take to accept the cluster, even if the placement
 // timeout has expired.
 func preparesWithin(hosts int) time.Duration {
 	return 10*time.Second + time.Duration(hosts)*reserveEach
@@ -99,8 +102,8 @@ func reservingAt(ctx workflow.Context, queue string, hosts int, summary string) 
 	})
 }
 
-// options are for RunTask. The retry policy restarts a task, and recovers the lease on a process
-// after a host worker died. The host counts the restarts, because attempts count both.
+// options are for RunTask. The retry policy restarts a task, and also recovers the lease on a
+// process whose host worker died. The host counts the restarts, because an attempt can be either.
 //
 // A host is given up only once it must have stopped the process, since it may have answered just
 // before the attempt was offered to it.
@@ -126,8 +129,8 @@ func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 	return o
 }
 
-// givenUpAfter returns how long after its last heartbeat a host is given up, or 0. The server
-// offers a task again one second after its heartbeats time out.
+// givenUpAfter returns the time between a host's last heartbeat and the moment it is given up, or 0
+// if it is never given up. The server offers a task again one second after its heartbeats time out.
 func (c Carrier) givenUpAfter() time.Duration {
 	if c.GivenUp == 0 || c.Bounds != nil {
 		return c.GivenUp
@@ -136,8 +139,8 @@ func (c Carrier) givenUpAfter() time.Duration {
 	return o.HeartbeatTimeout + time.Second + o.ScheduleToStartTimeout
 }
 
-// answering is for Answer, which a returning host answers immediately. The server hands each try to
-// an open poll, which may belong to a host that is gone.
+// answering is for Answer, which a host that returns answers immediately. The server hands each try
+// to an open poll, which may belong to a host that is gone.
 func answering(ctx workflow.Context, queue string, within time.Duration, summary string, unheard time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -161,7 +164,7 @@ func denying(ctx workflow.Context, queue, summary string) workflow.Context {
 }
 
 // settling is for SettleTasks, which kills the processes that a host may still run for a
-// generation. A host that does not answer has stopped them by the time givenUp has passed. If
+// generation. Once givenUp has passed, a host that does not answer must have stopped them. If
 // givenUp is 0, the run waits for the host.
 func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec.RunSpec, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -187,7 +190,7 @@ func requesting(hosts int) activityOptions {
 	}
 }
 
-// askingFirst is for CheckStart and Unreserve. Their callers wait for the answer.
+// askingFirst is for CheckStart and Unreserve, whose callers wait for the answer.
 func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -246,7 +249,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 	})
 }
 
-// notifying is for Notify. others reports whether more hosts can be tried.
+// notifying is for Notify. others reports whether other hosts can be tried.
 func notifying(ctx workflow.Context, queue string, others bool) workflow.Context {
 	o := workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -262,7 +265,7 @@ func notifying(ctx workflow.Context, queue string, others bool) workflow.Context
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// once is for activities that another attempt cannot fix.
+// once is for activities that are pointless to retry.
 func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
 func every(d time.Duration) *temporal.RetryPolicy {

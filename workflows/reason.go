@@ -15,7 +15,7 @@ func reasonOf(err error) string {
 	var activity *temporal.ActivityError
 	switch {
 	case errors.As(err, &app):
-		return app.Message() // even if a deadline stopped the tries
+		return app.Message() // even if a deadline ended the attempts
 	case errors.As(err, &timeout):
 		return spec.NoAnswerText
 	case temporal.IsCanceledError(err):

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placement describes which generation of the group to place, and after what delay.
+// placement describes which generation of the group to place, and after which delay.
 type placement struct {
 	generation, first int
 	after             time.Duration
@@ -29,8 +29,8 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	})
 }
 
-// regroup starts the next generation, in another execution of the workflow if the history has
-// become long. That execution takes over any pending work. No activity of a task is open.
+// regroup starts the next generation. If the history has become long, it does so in another
+// execution of the workflow, which takes over any pending work. No RunTask activity may be open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 	if a.Requeue {
 		r.pendingSince, r.limitsFrom = workflow.Now(ctx), time.Time{}
@@ -45,17 +45,18 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.RestartGroup) {
 // Resumption is a run's state when it continues as new.
 type Resumption struct {
 	Machine lifecycle.State `json:"machine"`
-	// Started is the start time of the first generation.
+	// Started is when the first generation started.
 	Started time.Time `json:"started"`
-	// LimitsFrom is the start time for timeout and max_run_time, if not Started.
+	// LimitsFrom is the time from which timeout and max_run_time count, if it is not Started.
 	LimitsFrom time.Time `json:"limits_from,omitzero"`
-	// PendingSince is when a pending run returned to the queue.
+	// PendingSince is when a run that is now pending returned to the queue.
 	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Run is the run's first execution, which identifies the run to hosts.
+	// Run is the Temporal run ID of the run's first execution. It identifies the run to hosts.
 	Run string `json:"run"`
-	// Execution counts the executions that have continued the run with its tasks.
+	// Execution is the number of times that the run, with its tasks, has continued in another
+	// execution.
 	Execution int `json:"execution"`
-	// Hosts are the run's hosts, and Former the hosts that the group has left.
+	// Hosts are the run's hosts, and Former the hosts that the group no longer uses.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
 	// Queued is the time of the first request to the fleet.
@@ -64,12 +65,12 @@ type Resumption struct {
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	// Addresses maps task names to addresses.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Lost, Absent and Unsettled hold queues of hosts, and Draining their names.
+	// Lost, Absent and Unsettled hold the queues of hosts, Draining the names of hosts.
 	Lost      map[string]bool `json:"lost"`
 	Absent    map[string]bool `json:"absent"`
 	Unsettled map[string]bool `json:"unsettled"`
 	Draining  map[string]bool `json:"draining"`
-	// Shipped lists hosts that already received the run's files.
+	// Shipped lists the hosts that have already received the run's files.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Output holds the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
@@ -78,7 +79,7 @@ type Resumption struct {
 // keepOutputBytes limits the output in the resumption.
 const keepOutputBytes = 64 << 10
 
-// lastOf returns as many of the last lines as fit into most bytes.
+// lastOf returns the last lines that fit into most bytes.
 func lastOf(lines []string, most int) []string {
 	from := len(lines)
 	for from > 0 && most >= len(lines[from-1]) {
@@ -118,8 +119,9 @@ func (pl *placer) queueBefore(before []*host, group int) string {
 	return ""
 }
 
-// leave remembers the hosts that ran tasks only in earlier generations. They are released only when
-// the run finishes, because a released host refuses the run, and the group may need to return.
+// leave records the hosts that ran tasks only in earlier generations. They are not released before
+// the run finishes, because a released host refuses the run, and the group may need to return to
+// them.
 func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
 	for _, h := range pl.hosts {

@@ -36,16 +36,17 @@ func (r *clusterRun) release(ctx workflow.Context) {
 type givenBack struct {
 	released lifecycle.Released
 	output   []string
-	leftOut  []string // tasks with values that are too large together
+	leftOut  []string // tasks whose values are omitted because they are too large together
 	// served is a host worker's queue if its tasks served closures.
 	served string
 }
 
-// giveBack runs Release on every reserved host. A host that does not answer is a problem for the
-// report, not for the remaining hosts. The activity may be repeated.
+// giveBack runs Release on every reserved host. A host that does not answer is reported as a
+// problem, but does not affect the other hosts. The activity may be repeated.
 //
-// A host that the run has given up is not asked, because nothing of the run lives on it and the
-// run should not wait. When the host returns, its reconciler frees the run's reservations.
+// A host that the run has given up is not asked, because none of the run's processes live on it and
+// the run should not wait for it. When the host returns, its reconciler frees the run's
+// reservations.
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
@@ -111,8 +112,8 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	return back
 }
 
-// endClosures closes the run's closure queue. A queue that cannot be reached closes within a
-// minute without being told; see ClosuresCheck.
+// endClosures closes the run's closure queue. A queue that cannot be reached closes within a minute
+// on its own; see ClosuresCheck.
 func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{
@@ -148,8 +149,9 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // releaseOn runs Release on a host, which must start it within wait. A host that did not report on
-// a task may be gone, and is asked first. Otherwise its open poll would take the release, which may
-// last as long as its processes' grace.
+// a task may be gone, so releaseOn first asks whether it answers. Otherwise the release would go to
+// the open poll of a host that is gone, and only fail after the longest time that a release may
+// take, which includes the processes' grace.
 func (g *releaser) releaseOn(ctx workflow.Context, h *host, wait time.Duration) future[hostapi.ReleaseOutput] {
 	release := func(ctx workflow.Context) future[hostapi.ReleaseOutput] {
 		return callHere(releasing(ctx, h.Queue, wait, g.spec, "return "+markdown.Name(h.Name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})

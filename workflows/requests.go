@@ -26,8 +26,8 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 	return nil
 }
 
-// install installs an update's handler. An update is refused immediately if it is not possible, and
-// otherwise answered once it has reached the hosts.
+// install installs an update's handler. An impossible update is refused immediately. Any other is
+// answered once it has reached the hosts.
 func (r *clusterRun) install(ctx workflow.Context, u lifecycle.Update) error {
 	handle := func(ctx workflow.Context, input converter.RawValue) (any, error) {
 		r.requests++

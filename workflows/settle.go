@@ -13,9 +13,9 @@ import (
 )
 
 // settle returns when nothing of the last generation lives on the hosts that did not report on it.
-// Their activities were closed without them, by a timeout or by a cancellation that arrived while
-// no worker held them. A reachable host answers immediately. An absent host stops its processes
-// when its time is up; if it may keep them, settle waits for it.
+// Their activities were closed before these hosts could report: they timed out, or they were
+// canceled while no worker held them. A reachable host answers immediately. An absent host must
+// stop its processes within a certain time; if it may keep them, settle waits for the host.
 func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[spec.RequestAnswer]
 	var asked []*host
@@ -53,8 +53,8 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	return nil
 }
 
-// givenUp returns how long a host must be silent until none of the run's processes can be alive on
-// it, or 0 if they may live forever. hosts is the run's number of hosts.
+// givenUp returns how long a host must be silent before none of the run's processes can be alive on
+// it, or 0 if they may live forever. hosts is the number of hosts in the run.
 func (pl *placer) givenUp(hosts int) time.Duration {
 	f, ok := lifecycle.FenceOf(pl.spec, hosts)
 	if !ok {

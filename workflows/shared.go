@@ -21,8 +21,8 @@ func Shared(ctx workflow.Context, _ converter.RawValue) error {
 }
 
 const (
-	// maxSent limits what a generation sends to its hosts in their inputs, in bytes. Beyond it,
-	// the hosts get the spec and the cluster from workflows of type Shared.
+	// maxSent limits the total size, in bytes, of the inputs that a generation sends to its hosts.
+	// Above it, the hosts read the spec and the cluster from workflows of type Shared.
 	maxSent = 1 << 20
 	// maxShared limits a shared value, in bytes, because it must fit into one payload.
 	maxShared = 1900 << 10
@@ -33,8 +33,8 @@ func (pl *placer) shares() bool {
 	return len(pl.hosts) > 1 && (pl.inputBytes+pl.clusterSize())*len(pl.hosts) > maxSent
 }
 
-// share starts the workflow that keeps a value for the hosts, if they are many. The hosts can read
-// it until done is called.
+// share starts the workflow that keeps a value for the hosts, if there are many. The hosts can read
+// the value until done is called.
 func (pl *placer) share(ctx workflow.Context, what string, value any) (shared *hostapi.Shared, done func(), err error) {
 	ctx, done = workflow.WithCancel(ctx)
 	if !pl.shares() {

@@ -22,8 +22,9 @@ func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) er
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
 }
 
-// resultOfRefusal is the result, for the status query, of a run with a refused spec: the run
-// itself fails without a result. A host that refused it may have reported the exit code.
+// resultOfRefusal returns the result that the status query reports for a run with a refused spec,
+// because the run itself fails without a result. The host that refused the spec may have reported
+// an exit code.
 func resultOfRefusal(err error) *spec.RunResult {
 	var known spec.RunResult
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
@@ -59,7 +60,7 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 }
 
 const (
-	// maxStatus limits the answer to the query, in bytes: the server accepts 2 MiB.
+	// maxStatus limits the answer to the query, in bytes, because the server accepts 2 MiB.
 	maxStatus = 3 << 19
 	// The answer always fits for fewer than manyTasks tasks.
 	manyTasks = 500
@@ -108,7 +109,7 @@ func (v *reporter) status() spec.Status {
 }
 
 const (
-	// detailRows limits the table in the Web UI. Larger runs get counts.
+	// detailRows limits the table in the Web UI. Larger runs get a table of counts.
 	detailRows = 64
 	// maxDetailText limits each string from users and programs in the details.
 	maxDetailText = 4000
@@ -153,7 +154,7 @@ func (v *reporter) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
-// writeTable writes the columns that fit on the page, which is cut off on the right.
+// writeTable writes the columns that fit on the page, which the Web UI cuts off on the right.
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	b.WriteString("| task | state | host | address | pid | restarts | exit | why |\n|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {

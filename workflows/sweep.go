@@ -20,9 +20,9 @@ import (
 )
 
 // Sweep runs each trial as a separate run. Trials are children that outlive the workflow, so that
-// it can continue as new while they run. The server reports when this execution's trials finish; an
-// activity finds the others. Like a run, a failed sweep returns an ApplicationError, and a
-// cancelled one a CanceledError, with the result in the details.
+// it can continue as new while they run. The server reports when trials started by this execution
+// finish; an activity detects the end of earlier executions' trials. Like a run, a failed sweep
+// returns an ApplicationError, and a cancelled one a CanceledError, with the result in the details.
 func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.RunResult, error) {
 	trials, err := in.Grid.Parse()
 	if err == nil && in.Run == nil {
@@ -68,17 +68,17 @@ type sweepOf struct {
 	trials  *sweep.Trials
 	machine *sweep.Machine
 	id      string
-	// open holds the first executions of the running trials. held lists the trials to start next,
-	// starting counts the runs that the server is asked to start, and cancelling the open requests
-	// to cancel one.
+	// open maps the running trials to their first executions. held lists the trials to start next.
+	// starting is the number of runs that the server is currently starting, and cancelling the
+	// number of open requests to cancel a run.
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
 	// interrupted holds the trials to cancel as soon as the server has started their runs.
 	interrupted map[int]bool
 	selector    workflow.Selector
-	// waits reports whether the sweep waits for earlier runs, and waited whether it has waited, so
-	// that its trials need not.
+	// waits reports whether the sweep is waiting for earlier runs. waited reports whether it has
+	// done so, in which case its trials need not wait.
 	waits, waited bool
 	result        *spec.RunResult
 	// invalid is set instead of result if an earlier run does not exist. skipped explains why no
@@ -150,7 +150,8 @@ func (w *sweepOf) mustWait(ctx workflow.Context, from *sweep.Resumption) bool {
 	return true
 }
 
-// await waits for the earlier runs in a coroutine, and then starts the first trials, or skips all.
+// await waits for the earlier runs in a coroutine, and then starts the first trials or skips all
+// trials.
 func (w *sweepOf) await(ctx workflow.Context) {
 	w.waits, w.waited = true, true
 	w.step(ctx, sweep.Wait{})
@@ -206,8 +207,8 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 // may contain all of their specs.
 const maxStarting = 20
 
-// startHeld starts the next trials. Trials that were stopped before their start have ended. If
-// leave is set, startHeld leaves them to the next execution.
+// startHeld starts the next trials. Trials that were stopped before their start count as ended. If
+// leave is set, startHeld leaves the trials to the next execution.
 func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 	var stay []int
 	for len(w.held) > 0 && w.result == nil {
@@ -215,7 +216,7 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 		w.held = w.held[1:]
 		switch {
 		case w.interrupted[trial]:
-			w.ended(ctx, trial, sweep.Cancelled) // it may append more
+			w.ended(ctx, trial, sweep.Cancelled) // may append to w.held
 		case leave || w.starting == maxStarting:
 			stay = append(stay, trial)
 		default:
@@ -231,7 +232,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	s, err := w.in.Trial(w.trials, w.id, trial)
 	if err != nil { // the spec was checked before the sweep was started
 		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
-		s = &spec.RunSpec{} // the run refuses it
+		s = &spec.RunSpec{} // the run will refuse this spec
 	}
 	if s.Ship.Archive != nil {
 		s.Ship.Sweep = &spec.ShipSweep{ID: w.id, Execution: workflow.GetInfo(ctx).FirstRunID}
@@ -254,7 +255,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		w.starting--
 		var e workflow.Execution
 		if f.Get(ctx, &e) != nil {
-			return // the other future returns the error
+			return // the future for the result returns the error
 		}
 		w.open[trial] = e.RunID
 		if w.interrupted[trial] {
@@ -271,8 +272,9 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 	})
 }
 
-// givesUp makes a trial give up a host that does not return, unless its spec sets this. The trial
-// can run on another host. By default, a run on one host waits for the host.
+// givesUp makes a trial give up a host that does not return, unless the trial's spec already
+// decides this. By default, a run on one host waits for that host, but a trial can run on another
+// one.
 func givesUp(s *spec.RunSpec, queue string) {
 	if s.OnDisconnect != "" || spec.IsPrivateQueue(queue) {
 		return
@@ -291,7 +293,8 @@ func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
 	w.step(ctx, sweep.Ended{Trial: trial, State: state, Now: workflow.Now(ctx)})
 }
 
-// interrupt cancels a running trial, if necessary once the server has started its run.
+// interrupt cancels a running trial. If the server has not yet started the trial's run, interrupt
+// waits for that.
 func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	execution, started := w.open[trial]
 	if !started {
@@ -308,7 +311,7 @@ func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	})
 }
 
-// check makes a host look for finished trials that an earlier execution started.
+// check asks a host whether trials that an earlier execution started have finished.
 func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	if len(open) == 0 {
 		return
@@ -336,7 +339,7 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	})
 }
 
-// trialsCheckTakes limits one look at the trials.
+// trialsCheckTakes limits one check of the trials.
 const trialsCheckTakes = 30 * time.Second
 
 func (w *sweepOf) status(ctx workflow.Context) spec.Status {

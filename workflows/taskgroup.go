@@ -33,12 +33,12 @@ type GroupLaunch struct {
 }
 
 // TaskGroup carries out launches of a large run on one host. It decides nothing. A cancellation
-// stops all of its tasks, and it reports results to the run in signals, while tasks still live, and
-// in its own result.
+// stops all of its tasks. While some tasks are still alive, it reports results to the run in
+// signals; its own result reports the rest.
 //
-// At most one signal is on its way, and the next carries all results since, because the server
-// makes a run that gets more than 100 events during one workflow task repeat that task. The group's
-// result repeats what the run may not have received.
+// At most one signal is in transit, and the next one carries all results since then, because a run
+// that receives more than 100 events during one workflow task must repeat that task. The group's
+// result repeats everything that the run may not have received.
 func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	run := workflow.GetInfo(ctx).ParentWorkflowExecution
@@ -77,8 +77,8 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 	return unheard, nil
 }
 
-// launchAll carries out a machine step's launches if they are too many for the run's own workflow,
-// and returns the remaining actions.
+// launchAll carries out the launches of one machine step if there are too many for the run's own
+// workflow, and returns the remaining actions.
 func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action) []lifecycle.Action {
 	var launches []lifecycle.Launch
 	var others []lifecycle.Action
@@ -111,8 +111,8 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 	return others
 }
 
-// startGroup starts the nth group on a host in this execution and generation. The server
-// terminates it when this execution closes, like the execution's activities.
+// startGroup starts the nth group on a host in this execution and generation. When this execution
+// closes, the server terminates the group, just as it closes the execution's activities.
 func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
 	info := workflow.GetInfo(ctx)
 	in := GroupInput{Carrier: r.placer.carrierOn(h), Common: hostapi.RunTaskInput{
@@ -135,7 +135,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	r.selector.AddFuture(group, func(f workflow.Future) {
 		var ends []lifecycle.TaskEnded
 		if err := f.Get(ctx, &ends); err != nil {
-			// It is unknown how its tasks ended, or whether they did.
+			// It is unknown whether the group's tasks ended, and how.
 			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.Name, "error", err)
 			for _, a := range launches {
 				ends = append(ends, lifecycle.TaskEnded{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})

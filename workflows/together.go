@@ -13,8 +13,8 @@ import (
 const maxTold = 2 << 20
 
 // tell sends every host the state of the stop, without waiting for the hosts. An absent host
-// receives it on return. If messages arrive out of order, their numbers show the host which is
-// newer.
+// receives it when it returns. The numbers in the messages show a host which one is the newest,
+// even if they arrive out of order.
 func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	if s.Error != nil && shorten.Size(s)*len(c.hosts) > maxTold {
 		short := *s.Error
@@ -40,16 +40,16 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 }
 
-// tellAgain sends it once more, because the activity that carried it may have been closed with the
-// last execution.
+// tellAgain sends the state of the stop again, because the activity that carried it may have been
+// closed with the last execution.
 func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	if s := c.standing(); s != nil {
 		c.tell(ctx, *s)
 	}
 }
 
-// standing returns the state of the stop, for hosts that are reserved after a stop or its
-// withdrawal. It is nil if no stop was ever requested.
+// standing returns the state of the stop, which hosts receive if they are reserved after a stop was
+// requested or withdrawn. It is nil if no stop was ever requested.
 func (c *hostCalls) standing() *spec.Stopping {
 	if s := c.machine.Stopping(); s.Seq > 0 {
 		return &s

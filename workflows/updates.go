@@ -12,23 +12,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// request is an event with a sender that may wait for an answer.
+// request is an event whose sender may be waiting for an answer.
 type request struct {
 	event lifecycle.Event
-	// placed reports whether this is the result of the placement rather than a request; err is its
-	// error.
+	// placed reports whether this is the placement's result rather than a request. err is the
+	// placement's error.
 	placed bool
 	err    error
 	// woken reports whether this only wakes the loop because r has changed.
 	woken bool
 	// done accepts a spec.RequestAnswer, or a spec.Stopping if stopping is set. It is nil if no
-	// sender waits.
+	// sender is waiting.
 	done     workflow.Settable
 	stopping bool
 }
 
-// refused returns the error for an impossible request. If it concerns some of the tasks, the
-// details name them.
+// refused returns the error for an impossible request. If the error concerns only some of the
+// tasks, its details name them.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	var tasks lifecycle.TasksError
@@ -102,8 +102,8 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 }
 
-// servePlacing is serve while hosts are being reserved. The run can be stopped, and finishes once
-// the reservations have returned.
+// servePlacing is like serve, but for requests that arrive while hosts are being reserved. If the
+// run is stopped, it finishes once the reservations have returned.
 func (r *clusterRun) servePlacing(q request) {
 	when := "before its tasks were placed"
 	if r.machine.Generation() > 0 {
@@ -116,7 +116,7 @@ func (r *clusterRun) servePlacing(q request) {
 		r.unplacedWhy = "it was terminated " + when
 	case lifecycle.GiveNotice:
 		if q.done == nil {
-			r.machine.Step(e) // it concerns the generation that is being placed
+			r.machine.Step(e) // the event concerns the generation that is being placed
 			return
 		}
 		q.done.SetError(refused(r.machine.Check(e)))
@@ -128,7 +128,7 @@ func (r *clusterRun) servePlacing(q request) {
 		switch err := r.machine.Check(q.event); {
 		case err != nil:
 			q.done.SetError(refused(err))
-		case q.stopping: // it was answered before
+		case q.stopping: // the request was answered earlier
 			q.done.SetValue(r.machine.Stopping())
 		default: // without an answer the handler, and thus the run, would never finish
 			q.done.SetError(refused(errors.New("its tasks are being placed; try again once they run")))

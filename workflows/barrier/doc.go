@@ -10,24 +10,27 @@
 //	withdraw
 //	      └───────────────────────────────────► broken
 //
-// A barrier holds every participant until all have arrived. Rules:
+// A barrier holds every participant until all have arrived. Its rules are:
 //
-//   - The round belongs to the barrier, not to a process. An arrival is a task and a key, which
-//     the process creates for one call. A repeated key is the same arrival. A different key of an
-//     arrived task joins the round: it comes from another process or thread of the task.
+//   - The round belongs to the barrier, not to a process. An arrival consists of a task and a key,
+//     which the process creates for one call. A repeated key is the same arrival. If a task that
+//     has arrived sends a different key, this second arrival also joins the round, because it comes
+//     from another process or thread of the task.
 //   - An arrival is withdrawn if its process exits before the release. A restarted process finds
-//     the round still open; its predecessor did not count as present while it was dead.
+//     the round still open, because its dead predecessor did not count as present.
 //   - A timeout breaks the round for all, as in Python's threading.Barrier, because the participant
-//     that gave up will not come, so its peers would wait forever. Each arrival may have a timeout.
-//     The earliest counts, from when the round received it. A repeated arrival does not extend it.
-//   - A missing participant that has ended and will not return breaks the round. One that ended
-//     after its arrival does not, because it has done its part.
-//   - All arrivals must name the same participants. Otherwise the arrival is refused, and the
+//     that gave up will not come, and its peers would wait forever. Each arrival may have a
+//     timeout, which starts when the round receives the arrival. The earliest deadline counts. A
+//     repeated arrival does not extend it.
+//   - If a missing participant has ended and will not return, the round is broken. A participant
+//     that ended after its arrival does not break it, because it has done its part.
+//   - All arrivals must name the same participants. An arrival that does not is refused, and the
 //     round continues without it.
 //   - An arrival may carry a value, a string for all participants. A released round returns the
-//     values of all its tasks, and for a task with several arrivals the last one. Their total
+//     value of each task; if a task has several arrivals, the last one's value counts. Their total
 //     size is limited; an arrival that would exceed the limit is refused.
-//   - A round closes once. An arrival at the moment of closing gets the same result. A broken round
-//     stays broken; the next arrival opens a new round for those that retry. (threading.Barrier
-//     stays broken until it is reset, which no program could do for this barrier.)
+//   - A round closes once. An arrival that comes at that moment gets the same result. A broken
+//     round stays broken; the next arrival opens a new round for those that retry.
+//     (threading.Barrier stays broken until it is reset, which programs cannot do with this
+//     barrier.)
 package barrier

@@ -14,14 +14,14 @@ type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of the tasks that it waits for.
 	Digest string
-	// Value is the string that it carries to its peers.
+	// Value is the string that the arrival carries to all participants.
 	Value   string
 	Timeout time.Duration // 0 means no limit
 	Now     time.Time
 }
 
-// Withdrawn reports that an arrival no longer counts because its process no longer waits. Unknown
-// keys are ignored.
+// Withdrawn reports that an arrival no longer counts because its process no longer waits. An
+// unknown key is ignored.
 type Withdrawn struct {
 	Task, Key string
 	Now       time.Time
@@ -34,7 +34,7 @@ type Passed struct{ Now time.Time }
 // because an arrived task has done its part.
 type Ended struct {
 	Task string
-	How  string // shown to users
+	How  string // how the task ended, for users
 }
 
 // RunEnded reports that the run or the round's generation has ended.
@@ -50,7 +50,7 @@ func (Ended) event()     {}
 func (RunEnded) event()  {}
 func (Cancelled) event() {}
 
-// Answer ends the wait of one arrival.
+// Answer answers one arrival, which then no longer waits.
 type Answer struct {
 	Task, Key, Host string
 	// State is [spec.BarrierReleased] or [spec.BarrierBroken], or empty if the arrival is

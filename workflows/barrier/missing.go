@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// JudgeMissing returns the missing tasks that will not return, according to the run. A task with a
-// closed activity has ended for good, even if an operator may start it again later.
+// JudgeMissing returns those missing tasks that, according to the run, will not return. A task with
+// a closed activity has ended for good, even if an operator may start it again later.
 func JudgeMissing(status spec.Status, in spec.BarrierCheckInput) spec.BarrierCheckOutput {
 	var out spec.BarrierCheckOutput
 	if status.Generation != in.Run.Generation || status.State == spec.RunRestarting {

@@ -10,14 +10,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// maxKeys limits the arrivals per task that a round distinguishes. There is one per process that
+// maxKeys limits the arrivals per task that a round distinguishes. Each belongs to a process that
 // arrived and was not reported to have exited.
 const maxKeys = 64
 
 // maxRefused limits the refusals that are remembered.
 const maxRefused = 1000
 
-// State is an open round's state, which one workflow execution passes to the next.
+// State is the state of an open round. One workflow execution passes it to the next.
 type State struct {
 	Opened time.Time `json:"opened"`
 	// Tasks maps names to participants. It is for look-ups only, because map order is random.
@@ -25,7 +25,7 @@ type State struct {
 	Refused []spec.BarrierRefusal   `json:"refused,omitempty"`
 }
 
-// Participant records a task's arrivals, and since when it has been present or missing.
+// Participant records a task's arrivals, and when the task arrived or went missing.
 type Participant struct {
 	Since    time.Time `json:"since"`
 	Arrivals []Arrival `json:"arrivals,omitempty"`
@@ -77,7 +77,7 @@ func Resume(participants []string, s State) *Round {
 	return r
 }
 
-// Digest is the [spec.ParticipantsDigest] of the participants.
+// Digest returns the [spec.ParticipantsDigest] of the participants.
 func (r *Round) Digest() string { return r.digest }
 
 // Step applies an event and returns answers for the arrivals that no longer wait, ordered by name
@@ -106,7 +106,7 @@ func (r *Round) arrived(e Arrived) []Answer {
 		return r.refuse(e, spec.BarrierOthers)
 	}
 	if slices.ContainsFunc(p.Arrivals, func(a Arrival) bool { return a.Key == e.Key }) {
-		return nil // a repeated arrival is answered with the others, or already was
+		return nil // a repeated arrival has been answered or will be answered with the others
 	}
 	if len(p.Arrivals) >= maxKeys {
 		return r.refuse(e, spec.BarrierTooMany)
@@ -151,7 +151,7 @@ func (r *Round) refuse(e Arrived, why spec.BarrierRefusalWhy) []Answer {
 	return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, Refused: why}}
 }
 
-// withdrawn removes one arrival. A task with another arrival stays in the round.
+// withdrawn removes one arrival. A task with another arrival remains in the round.
 func (r *Round) withdrawn(e Withdrawn) {
 	p := r.Tasks[e.Task]
 	if r.result != nil || p == nil {
@@ -178,7 +178,7 @@ func (r *Round) passed(now time.Time) []Answer {
 	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all participants arrived within %s, the timeout of %s", timeout.Round(time.Millisecond), task))
 }
 
-// earliest returns the first deadline, and its task.
+// earliest returns the earliest deadline and the task that set it.
 func (r *Round) earliest() (deadline time.Time, task string, timeout time.Duration) {
 	for _, t := range r.participants {
 		for _, a := range r.Tasks[t].Arrivals {
@@ -257,7 +257,8 @@ func (r *Round) missing() []spec.BarrierMissing {
 // Result returns the result of the round, or nil while it is open.
 func (r *Round) Result() *spec.BarrierResult { return r.result }
 
-// Deadline returns when [Passed] will break the round, or zero without timeouts.
+// Deadline returns the time at which [Passed] breaks the round, or the zero time if no arrival has
+// a timeout.
 func (r *Round) Deadline() time.Time {
 	if r.result != nil {
 		return time.Time{}

@@ -2,37 +2,40 @@ package closure
 
 import "encoding/json"
 
-// Closure is a call of a function that tasks have registered. One of them executes it.
+// Closure is a call of a function that tasks have registered. One of these tasks executes it.
 type Closure struct {
 	// ID counts a queue's closures from 1, in the order they were scheduled.
 	ID uint64 `json:"id,omitempty"`
 	// Function is the function's registered name.
 	Function string `json:"function"`
-	// Args and Kwargs are a JSON array and a JSON object. In them, an object with the single key
-	// [ResourceKey] stands for what the executing task has built of that per-worker resource.
+	// Args and Kwargs are a JSON array and a JSON object. In both, an object whose only key is
+	// [ResourceKey] stands for a per-worker resource, as built by the executing task.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
-	// Resources lists the IDs of the per-worker resources that it uses.
+	// Resources lists the IDs of the per-worker resources that the closure uses.
 	Resources []uint64 `json:"resources,omitempty"`
-	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
-	// function once in each of its tasks: join and done do not wait for such a closure, its error
-	// affects nothing else, and it is not called again if its process exits.
+	// Task is the only task that may execute the closure. If it is empty, any task may. A pool
+	// calls a function once in each of its tasks: join and done do not wait for such a closure, its
+	// error does not affect other closures, and it is not called again if the process exits.
 	Task string `json:"task,omitempty"`
 }
 
-// Size returns the size of arguments and names, in bytes, for [MaxQueueBytes] and [MaxBatchBytes].
+// Size returns the size of the arguments and names, in bytes. It counts toward [MaxQueueBytes] and
+// [MaxBatchBytes].
 func (c *Closure) Size() int {
 	return len(c.Function) + len(c.Args) + len(c.Kwargs) + len(c.Task)
 }
 
 // Limits of closures.
 const (
-	// MaxLosses limits the processes that may exit during calls of a closure; one more makes it
-	// fail. It does not apply to closures of a certain task. TensorFlow does not limit it.
+	// MaxLosses limits how many processes may exit during calls of one closure; after one more, the
+	// closure fails. It does not apply to closures for a certain task. TensorFlow has no such
+	// limit.
 	MaxLosses = 10
-	// MaxQueueBytes limits the total size of a queue's closures. A full queue makes schedule wait.
+	// MaxQueueBytes limits the total size of a queue's closures. If the queue is full, schedule
+	// waits.
 	MaxQueueBytes = 1536 << 10
-	// MaxBytes limits the arguments of one closure, and its value.
+	// MaxBytes limits the size of a closure's arguments, and that of its value.
 	MaxBytes = 256 << 10
 	// MaxBatchBytes limits the total size of the closures in a batch.
 	MaxBatchBytes = 512 << 10
@@ -44,8 +47,8 @@ const (
 	MaxResources = 100
 	// MaxFunctionName is the maximum length of a function or client name, in bytes.
 	MaxFunctionName = 200
-	// MaxError limits an error message, and MaxTraceback its traceback, of which the last bytes
-	// are kept.
+	// MaxError limits an error message, in bytes, and MaxTraceback its traceback, of which the end
+	// is kept.
 	MaxError     = 8 << 10
 	MaxTraceback = 16 << 10
 )

@@ -1,7 +1,7 @@
 // Package closure defines the contract of closures: the messages between coordinators, a run's
-// queue, hosts and serving processes. A closure, its outcome and its error have the same type
-// everywhere, from a program's request over the task API and the workflow to the process that
-// calls it, and back.
+// queue, hosts and serving processes. A closure, its outcome and its error have the same types
+// everywhere: in a program's request, the task API, the workflow, and the process that executes the
+// closure.
 //
 //	coordinator ──SyncRequest──► queue ──────Batch─────► host ──► process
 //	            ◄──SyncAnswer───       ◄──BatchResult───

@@ -1,6 +1,6 @@
 package closure
 
-// Names on the wire, which are part of the contract like the names in package spec.
+// Names on the wire. Like the names in package spec, they are part of the contract.
 const (
 	// QueueType is the workflow type of a run's closure queue; see [QueueID].
 	QueueType = "ClosureQueue"
@@ -20,6 +20,6 @@ const (
 
 	// ActivityEndClosures closes a finished run's queue.
 	ActivityEndClosures = "EndClosures"
-	// ActivityClosuresCheck detects for a queue that its run has finished without closing it.
+	// ActivityClosuresCheck lets a queue detect that its run has finished without closing it.
 	ActivityClosuresCheck = "ClosuresCheck"
 )

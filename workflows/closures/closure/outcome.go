@@ -8,24 +8,24 @@ import (
 // OutcomeKind is the kind of an [Outcome].
 type OutcomeKind string
 
-// The values of [OutcomeKind]. The first four end the closure. After the remaining ones the queue
-// decides whether it is final.
+// The values of [OutcomeKind]. The first four are final. For the rest, the queue decides whether
+// the closure has ended.
 const (
 	OutcomeValue     OutcomeKind = "value"
-	OutcomeError     OutcomeKind = "error"     // the function's
+	OutcomeError     OutcomeKind = "error"     // the function returned an error
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
 	// OutcomeLost means that the process exited before the call returned. Started reports whether
 	// the call had started.
 	OutcomeLost OutcomeKind = "lost"
 	// OutcomeUnavailable means that another task that the function needs, such as a parameter
-	// server, does not answer; Error.Task names it.
+	// server, does not answer. Error.Task names that task.
 	OutcomeUnavailable OutcomeKind = "unavailable"
 	// OutcomeRaised is the queue's error, raised by the client. No closure has this outcome.
 	OutcomeRaised OutcomeKind = "raised"
 )
 
-// OutcomeKinds lists the kinds of closures' outcomes.
+// OutcomeKinds lists the kinds of outcomes that closures may have.
 var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
@@ -37,7 +37,7 @@ type Outcome struct {
 	// Value is the JSON value. None is null.
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *Error          `json:"error,omitempty"`
-	// Task called it.
+	// Task is the task that executed the closure.
 	Task string `json:"task,omitempty"`
 	// Started reports whether a lost call had started.
 	Started bool `json:"started,omitempty"`
@@ -62,8 +62,8 @@ type Error struct {
 	Kind      string `json:"kind,omitempty"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
-	// Closure is the failed closure, and Task the task that called it. With [OutcomeUnavailable],
-	// Task is the unresponsive task.
+	// Closure is the closure that failed, and Task the task that executed it, or for
+	// [OutcomeUnavailable] the task that did not answer.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
 }
@@ -87,7 +87,7 @@ const (
 	ErrLost            = "WorkerLostError"
 )
 
-// Texts of TensorFlow.
+// Error messages that TensorFlow uses.
 const (
 	TextCancelled = "The corresponding function is cancelled. Please reschedule the function."
 	TextAborted   = "The corresponding function is aborted. Please reschedule the function."

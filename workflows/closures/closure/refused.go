@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RefusedError reports that a queue refuses a request.
+// RefusedError reports that a queue refused a request.
 type RefusedError struct {
 	// Reason is an [*spec.InvalidRequestError] if fields of the request are wrong.
 	Reason error

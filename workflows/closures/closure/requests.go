@@ -15,19 +15,21 @@ func QueueID(workflowID, execution string) string {
 // TaskQueue returns the task queue for a queue's batches, which every serving host polls.
 func TaskQueue(queueID string) string { return queueID + "/calls" }
 
-// TaskTimeout is the timeout of a queue's workflow tasks. All closures wait for it if the host
-// worker is killed just as the server hands it a task. The default is 10 seconds.
+// TaskTimeout is the timeout of a queue's workflow tasks. If the host worker is killed just as the
+// server hands it a workflow task, all closures wait for this timeout. Temporal's default is 10
+// seconds.
 const TaskTimeout = 2 * time.Second
 
 // QueueInput is the [QueueType] workflow's input.
 type QueueInput struct {
-	// Run is the run, with its first execution.
+	// Run is the run, identified by its first execution.
 	Run spec.RunRef `json:"run"`
-	// QueueSize replaces [spec.DefaultQueueSize]. If it is negative, only the bytes are limited.
+	// QueueSize replaces [spec.DefaultQueueSize]. If it is negative, only the total size in bytes
+	// is limited.
 	QueueSize int `json:"queue_size,omitempty"`
-	// TransientUnavailable is the number of reports of an unresponsive task that sets the queue's
-	// error. nil means [spec.DefaultTransientFailures]. If it is not positive, the first report
-	// does.
+	// TransientUnavailable is the number of reports of an unresponsive task after which the queue's
+	// error is set. nil means [spec.DefaultTransientFailures]. If it is not positive, the first
+	// report sets the error.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
@@ -61,17 +63,18 @@ func (in QueueInput) Size() int {
 	return in.QueueSize
 }
 
-// Messages of programs that schedule closures, which are also the queue's update. A client sends one
-// request at a time. It may abandon a request, because the next one contains everything that the
-// queue may not know. So it does not matter which of its requests have arrived.
+// Messages of programs that schedule closures. They are also the input and result of the queue's
+// update. A client sends one request at a time. It may abandon a request, because the next one
+// contains everything that the queue may have missed. So it does not matter which of the client's
+// requests arrive.
 type (
 	// SyncRequest is the input of [UpdateSync].
 	SyncRequest struct {
 		Client string `json:"client"`
-		// After counts the outcomes that the client has received. The queue drops them.
+		// After is the number of outcomes that the client has received. The queue drops these.
 		After uint64 `json:"after,omitempty"`
 		// First is the first closure's number. The client counts its closures from 1, and the queue
-		// ignores repeated ones.
+		// ignores repetitions.
 		First    uint64    `json:"first,omitempty"`
 		Closures []Closure `json:"closures,omitempty"`
 		// Resources lists all resources that the closures use.
@@ -80,17 +83,18 @@ type (
 		Released []uint64 `json:"released,omitempty"`
 		// Join requests Done. Like new closures, it raises the queue's error.
 		Join bool `json:"join,omitempty"`
-		// Wait requests an answer only after an outcome, or with Join after all of them.
+		// Wait delays the answer until there is an outcome or, with Join, until all closures have
+		// ended.
 		Wait bool `json:"wait,omitempty"`
 	}
 	// SyncAnswer is the result of [UpdateSync].
 	SyncAnswer struct {
 		// Outcomes lists outcomes in the order that the calls returned. The IDs are the client's
-		// numbers, or 0 for [OutcomeRaised]. Before that, all calls have returned.
+		// numbers, or 0 for [OutcomeRaised]. When that outcome appears, all calls have returned.
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 		// Scheduled counts the client's closures that the queue has accepted.
 		Scheduled uint64 `json:"scheduled"`
-		// Room is how many closures may still be queued.
+		// Room is the number of closures that may still be queued.
 		Room int `json:"room"`
 		// Failed reports whether the queue is about to raise an error.
 		Failed bool `json:"failed,omitempty"`

@@ -24,14 +24,14 @@ const (
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	// Executing counts the closures in batches. Most of them are being called.
+	// Executing counts the closures in batches. Most of them are being executed.
 	Executing int    `json:"executing"`
-	Finished  uint64 `json:"finished"` // with a value
+	Finished  uint64 `json:"finished"` // closures that returned a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
 	// Lost counts the calls lost with their process or host.
 	Lost  uint64 `json:"lost"`
-	Bytes int    `json:"bytes"` // of queued ones
+	Bytes int    `json:"bytes"` // total size of the queued closures
 }
 
 // WorkerStatus is one serving task.

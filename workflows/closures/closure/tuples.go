@@ -6,8 +6,8 @@ import (
 )
 
 // TupleKey is the key of the object that stands for a Python tuple in a closure's value, so that
-// Python programs get back what the function returned; its value is the list of elements. For
-// other languages a tuple is a list; see [PlainValue].
+// Python programs get back what the function returned. The key's value is the list of elements. In
+// other languages, a tuple becomes a list; see [PlainValue].
 const TupleKey = "$clusterrun.tuple"
 
 // PlainValue returns a value with lists instead of tuples.

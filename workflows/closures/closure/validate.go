@@ -58,9 +58,9 @@ func (r SyncRequest) Validate() error {
 	return c.Err()
 }
 
-// Validate checks a closure as the queue does, for clients that check before they send, because
-// the server rejects a request that is far too large. The error is an [*spec.InvalidRequestError]
-// with all problems.
+// Validate checks a closure in the same way as the queue. Clients call it before they send a
+// closure, because the server rejects requests that are far too large. The error is an
+// [*spec.InvalidRequestError] with all problems.
 func (c *Closure) Validate() error {
 	k := &checker{}
 	k.checkClosure(c, func(field string) string { return field })
@@ -75,8 +75,8 @@ func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	c.checkArguments(path, r.Args, r.Kwargs)
 }
 
-// checkClosure builds paths only for problems: a request has a thousand closures and hardly ever a
-// problem.
+// checkClosure builds field paths only for problems, because a request may contain a thousand
+// closures, and problems are rare.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	if closure.ID != 0 {
 		c.Add(path("id"), "is set", "omit it; the queue sets it")

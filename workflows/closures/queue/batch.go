@@ -16,19 +16,21 @@ import (
 const (
 	// forEver is longer than any batch takes.
 	forEver = 10 * 365 * 24 * time.Hour
-	// batchSilence is the heartbeat timeout of a batch. A silent host counts as lost after it.
+	// batchSilence is the heartbeat timeout of a batch. A host that is silent for longer counts as
+	// lost.
 	batchSilence = 10 * time.Second
-	// checkSilence is the heartbeat timeout of the check whether the run has finished.
+	// checkSilence is the heartbeat timeout of [closure.ActivityClosuresCheck].
 	checkSilence = 30 * time.Second
 	// hostGoneAfter limits how long a certain host may take to accept a batch.
 	hostGoneAfter = 30 * time.Second
-	// cancelGrace limits how long a cancelled call may continue before its process is restarted.
+	// cancelGrace limits how long a cancelled call may continue before the calling process is
+	// restarted.
 	cancelGrace = 10 * time.Second
 )
 
 // batch starts a batch's activity, and passes the result to the machine. The server gives a lost
-// host's batch to another host, any number of times. A cancelled batch's result reports the state
-// of its closures.
+// host's batch to another host, any number of times. The result of a cancelled batch reports the
+// state of its closures.
 func (q *queue) batch(ctx workflow.Context, b *rules.Batch) {
 	in := q.machine.Input(b)
 	in.Run = q.in.Run
@@ -69,8 +71,8 @@ func (q *queue) batch(ctx workflow.Context, b *rules.Batch) {
 	})
 }
 
-// check starts the activity that closes the queue with its run. Usually the run closes its queue,
-// but not if it is terminated.
+// check starts the activity that closes the queue if its run was terminated. Otherwise the run
+// closes the queue itself.
 func (q *queue) check(ctx workflow.Context) {
 	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),

@@ -20,7 +20,8 @@ const (
 	// maxCarried limits the packed state, in bytes. A server accepts 2 MiB by default, and
 	// terminates a workflow that sends more.
 	maxCarried = 1900 << 10
-	// stayFor is the number of events after which a queue that was too large tries again.
+	// stayFor is the number of events after which a queue that was too large to continue as new
+	// tries again.
 	stayFor = 1000
 )
 
@@ -30,10 +31,11 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 	return info.GetContinueAsNewSuggested() && (q.stayed == 0 || info.GetCurrentHistoryLength() >= q.stayed+stayFor)
 }
 
-// continueAsNew continues as new. Hosts return their batches and keep what they are calling for
-// the next execution. Clients repeat waiting requests.
+// continueAsNew continues as new. Hosts return their batches, and continue their current calls for
+// the next execution. Clients repeat their waiting requests.
 //
-// A queue that is too large stays, which is rare: it takes a full queue of random arguments.
+// A queue that is too large does not continue as new. This is rare, because it takes a full queue
+// of random arguments.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.machine.Suspend()
 	q.carryOut(ctx)
@@ -75,7 +77,7 @@ func pack(s rules.State) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	e := json.NewEncoder(z)
-	e.SetEscapeHTML(false) // arguments must not change, because their size counts
+	e.SetEscapeHTML(false) // escaping would lengthen the arguments, whose size counts toward the limit
 	if err := e.Encode(s); err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func unpack(packed []byte) (s rules.State, err error) {
 	if err != nil {
 		return s, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reads everything, to verify the checksum
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reading to the end verifies the checksum
 	if err != nil {
 		return s, err
 	}

@@ -34,13 +34,15 @@ type queue struct {
 	machine *rules.Queue
 	// cancels maps batch numbers to their open activities.
 	cancels map[int]workflow.CancelFunc
-	// stayed is the length of the history when the queue was too large to continue as new, or 0.
+	// stayed is the length of the history when the queue was last found too large to continue as
+	// new, or 0.
 	stayed  int
 	changed bool
 }
 
 func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
-	// A cancellation closes the queue like the end of its run, so that no client waits for it.
+	// A cancellation closes the queue just as the end of the run does, so that clients do not wait
+	// for it.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(free, q.listen)
 	q.check(free)
@@ -85,9 +87,9 @@ func (q *queue) listen(ctx workflow.Context) {
 }
 
 // yield returns once every other coroutine has run, so that all signals of this workflow task are
-// received. Otherwise, signals that arrived with the event that ends this execution would be lost:
-// the main coroutine runs first, and a signal that another coroutine waits for is no longer in the
-// channel. The coroutine that yield starts runs last.
+// received. Otherwise, signals that arrived together with the event that ends this execution would
+// be lost, because the main coroutine runs first and a signal that was already handed to another
+// coroutine is no longer in the channel. The coroutine that yield starts runs last.
 func yield(ctx workflow.Context) error {
 	all := false
 	workflow.Go(ctx, func(workflow.Context) { all = true })

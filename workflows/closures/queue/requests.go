@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// register installs the handlers. The update may take any time. register must run before the
-// workflow first blocks.
+// register installs the handlers. The update may take arbitrarily long. register must run before
+// the workflow first blocks.
 func (q *queue) register(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue,
 		func() (closure.QueueStatus, error) { return q.machine.Status(), nil },

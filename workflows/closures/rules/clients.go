@@ -13,8 +13,8 @@ type Client struct {
 	Name string `json:"name"`
 	// Scheduled counts its closures.
 	Scheduled uint64 `json:"scheduled,omitempty"`
-	// Outcomes lists those that the client may not have received, and Taken counts the ones before
-	// them.
+	// Outcomes lists the outcomes that the client may not have received. Taken is the number of
+	// outcomes before them.
 	Outcomes []closure.Outcome `json:"outcomes,omitempty"`
 	Taken    uint64            `json:"taken,omitempty"`
 	// Heard is the time of its last request.
@@ -22,9 +22,10 @@ type Client struct {
 }
 
 const (
-	// maxKept limits the bytes of kept outcomes; above it, hosts do not get new closures.
+	// maxKept limits the total size of kept outcomes, in bytes. Above it, hosts do not receive new
+	// closures.
 	maxKept = closure.MaxQueueBytes
-	// A client with untaken outcomes is forgotten after being idle for forgetAfter.
+	// forgetAfter is how long a client with untaken outcomes may be idle before it is forgotten.
 	forgetAfter = time.Minute
 	// maxClients limits the clients that are remembered.
 	maxClients = 1000
@@ -43,8 +44,8 @@ func (q *Queue) client(name string) *Client {
 	return c
 }
 
-// forgetClients forgets idle clients that block active ones, and the oldest ones if there are too
-// many.
+// forgetClients forgets idle clients that block active ones and, if there are too many clients, the
+// oldest ones.
 func (q *Queue) forgetClients() {
 	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
 		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0

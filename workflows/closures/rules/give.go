@@ -10,7 +10,7 @@ import (
 const (
 	// maxInBatch limits the closures per batch.
 	maxInBatch = 100
-	// maxBatches limits the batches, because a workflow may have 2,000 pending activities.
+	// maxBatches limits the batches, because a workflow may have at most 2,000 pending activities.
 	maxBatches = 1500
 	// shortCall is the maximum duration, in milliseconds, of calls that make batches grow.
 	shortCall = 10
@@ -18,7 +18,7 @@ const (
 
 func (b *Batch) ofPool() bool { return len(b.Items) > 0 && b.Items[0].Task != "" }
 
-// enqueue puts a closure into the queue, by its ID.
+// enqueue inserts a closure into the queue, which is ordered by ID.
 func (q *Queue) enqueue(it *Item) {
 	i, _ := slices.BinarySearchFunc(q.Waiting, it, func(a, b *Item) int { return cmp.Compare(a.ID, b.ID) })
 	q.Waiting = slices.Insert(q.Waiting, i, it)
@@ -38,7 +38,7 @@ func (q *Queue) give() {
 	q.givePools()
 	slots := q.slots()
 	for q.Drain == "" && len(q.Batches) < min(2*slots, maxBatches) {
-		// Queue at most as many batches as hosts are executing.
+		// At most as many batches are queued as hosts are executing.
 		most := min(max(1, q.Most), max(1, len(q.Waiting)/(2*slots)))
 		n, size := 0, 0
 		for n < len(q.Waiting) && n < most && q.Waiting[n].Task == "" {

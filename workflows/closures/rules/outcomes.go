@@ -46,8 +46,8 @@ func (q *Queue) BatchEnded(number int, r closure.BatchResult) {
 	q.advance()
 }
 
-// startCalling waits for calls that a host has started. A queue that continues as new leaves that
-// to its next execution.
+// startCalling makes a batch that waits for calls which a host has already started. If the queue is
+// about to continue as new, the next execution does that.
 func (q *Queue) startCalling(b *Batch) {
 	if q.Drain != "" && !b.ofPool() {
 		b.Cancelled = true
@@ -62,7 +62,7 @@ func (q *Queue) startCalling(b *Batch) {
 }
 
 // BatchFailed records that a batch's host is gone, or that the batch was cancelled before a host
-// had it.
+// took it.
 func (q *Queue) BatchFailed(number int) {
 	b := q.close(number)
 	if b == nil {
@@ -93,7 +93,8 @@ func (q *Queue) close(number int) *Batch {
 	return b
 }
 
-// adapt allows more closures per batch if calls are short, and one if they are long.
+// adapt increases the number of closures per batch if calls are short, and resets it to one if they
+// are long.
 func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 	switch {
 	case b.Calling || b.ofPool():
@@ -104,7 +105,7 @@ func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 	}
 }
 
-// outcome records the end of a call.
+// outcome records the outcome of a call.
 func (q *Queue) outcome(it *Item, o closure.Outcome) {
 	if o.Error != nil {
 		o.Error.Closure = it.ID
@@ -125,8 +126,8 @@ func (q *Queue) outcome(it *Item, o closure.Outcome) {
 	}
 }
 
-// lost records that a process exited during the call. A closure that kills one process after
-// another fails, because it would stop the whole run.
+// lost records that a process exited during the call. A closure that keeps killing processes fails;
+// otherwise it would stop the whole run.
 func (q *Queue) lost(it *Item, o closure.Outcome) {
 	q.Counts.Lost++
 	it.Losses++
@@ -145,8 +146,8 @@ func (q *Queue) giveUp(it *Item, message, task string) {
 	q.fail(it, e)
 }
 
-// unavailable records that a task which the function needs, such as a parameter server, does not
-// answer. Reports without a task count together.
+// unavailable records a report that a task which the function needs, such as a parameter server,
+// does not answer. Reports that do not name a task are counted together.
 func (q *Queue) unavailable(it *Item, o closure.Outcome) {
 	e := o.Failure()
 	e.Kind = closure.ErrUnavailable
@@ -169,7 +170,7 @@ func (q *Queue) fail(it *Item, e *closure.Error) {
 	}
 }
 
-// putBack queues a closure again, or ends it if everything is being cancelled.
+// putBack returns a closure to the queue or, if everything is being cancelled, ends it.
 func (q *Queue) putBack(it *Item) {
 	if q.Drain != "" && it.Task == "" {
 		q.finish(it, closure.Outcome{Kind: closure.OutcomeCancelled})

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	// Size is the maximum number of waiting closures.
 	Size int
-	// TransientUnavailable is how many reports about a task make an error.
+	// TransientUnavailable is the number of reports about a task that set the queue's error.
 	TransientUnavailable int
 }
 
@@ -32,20 +32,21 @@ type State struct {
 	Last uint64 `json:"last"`
 	// Waiting lists the closures that are not in a batch, by ID.
 	Waiting []*Item `json:"waiting,omitempty"`
-	// Batches lists the batches without a result, by number, and LastBatch is the last number.
+	// Batches lists the batches without a result, by number. LastBatch is the last number used.
 	Batches   []*Batch           `json:"batches,omitempty"`
 	LastBatch int                `json:"last_batch,omitempty"`
 	Clients   []*Client          `json:"clients,omitempty"`
 	Hosts     []*Host            `json:"hosts,omitempty"`
 	Resources []closure.Resource `json:"resources,omitempty"`
-	// Leaving lists released resources that closures may still use, and Released the last unused
-	// ones.
+	// Leaving lists released resources that closures may still use, and Released the latest ones
+	// that are no longer used.
 	Leaving  []uint64 `json:"leaving,omitempty"`
 	Released []uint64 `json:"released,omitempty"`
-	// Fault is the queue's error, and Drain the client that gets it when nothing executes.
+	// Fault is the queue's error, and Drain the client that receives it once nothing is executing.
 	Fault *closure.Error `json:"fault,omitempty"`
 	Drain string         `json:"drain,omitempty"`
-	// Unavailable counts the reports about each task, and Most limits the closures per batch.
+	// Unavailable holds the number of reports about each task, and Most limits the closures per
+	// batch.
 	Unavailable map[string]int      `json:"unavailable,omitempty"`
 	Most        int                 `json:"most,omitempty"`
 	Counts      closure.QueueCounts `json:"counts"`
@@ -54,18 +55,18 @@ type State struct {
 // Item is a closure.
 type Item struct {
 	closure.Closure
-	// Number is the client's number of the closure.
+	// Number is the closure's number, counted by the client.
 	Client string `json:"client"`
 	Number uint64 `json:"number"`
 	Losses int    `json:"losses,omitempty"`
 }
 
-// Batch is a batch of closures that a host has or is to have.
+// Batch is a batch of closures that a host executes or will execute.
 type Batch struct {
 	Number int     `json:"number"`
 	Items  []*Item `json:"items"`
-	// Queue is the only host queue that may take it, or empty if any may. Calling reports whether
-	// that host is already calling its closures.
+	// Queue is the queue of the only host that may take the batch, or empty if any host may.
+	// Calling reports whether that host is already calling the batch's closures.
 	Queue   string `json:"queue,omitempty"`
 	Calling bool   `json:"calling,omitempty"`
 	// Cancelled reports whether its closures must stop.
@@ -77,7 +78,7 @@ type Queue struct {
 	State
 	config Config
 	now    time.Time
-	bytes  int // of what waits
+	bytes  int // size of the waiting closures
 	kept   int // bytes of the untaken outcomes
 	// calls lists the waiting requests of clients, in the order of arrival.
 	calls []*Call
@@ -133,7 +134,7 @@ func (q *Queue) act(b *Batch, cancel bool) {
 	q.actions = append(q.actions, Action{b, cancel})
 }
 
-// Now sets the time. If time has passed, it must be called before other methods.
+// Now sets the time. It must be called before other methods if time has passed.
 func (q *Queue) Now(t time.Time) { q.now = t }
 
 // Suspend stops all batches because the queue is about to continue as new.
@@ -144,8 +145,8 @@ func (q *Queue) Suspend() {
 	}
 }
 
-// Carried returns the state for the next execution. Unfinished batches are sent again because
-// their hosts cannot answer.
+// Carried returns the state for the next execution. It contains the closures of unfinished batches,
+// which are sent again because their hosts cannot answer.
 func (q *Queue) Carried() State {
 	for _, b := range slices.Clone(q.Batches) {
 		if q.open[b.Number] {
@@ -155,7 +156,7 @@ func (q *Queue) Carried() State {
 	return q.State
 }
 
-// Resume restarts what Suspend has stopped.
+// Resume restarts what Suspend stopped.
 func (q *Queue) Resume() {
 	q.suspended = false
 	for _, b := range q.Batches {

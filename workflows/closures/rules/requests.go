@@ -29,8 +29,8 @@ func (c *Call) ofPool() bool { return len(c.Closures) > 0 && c.Closures[0].Task 
 
 func (q *Queue) endedError() error { return fmt.Errorf("%w: %s", ErrEnded, q.ended) }
 
-// Sync handles a client's request, which must be valid. The client's older request, which it has
-// abandoned, is answered.
+// Sync handles a client's request, which must be valid. Any older request from the client is
+// answered, because the client has abandoned it.
 func (q *Queue) Sync(r closure.SyncRequest) *Call {
 	call := &Call{SyncRequest: r}
 	if q.ended != "" {
@@ -64,7 +64,7 @@ func (q *Queue) advance() {
 	}
 	for q.settleDrain() {
 	}
-	// A client that does not know of an error yet would not have scheduled these.
+	// Had these clients known of the error, they would not have scheduled these closures.
 	for _, c := range q.calls {
 		raised := slices.ContainsFunc(c.client.Outcomes, func(o closure.Outcome) bool { return o.Kind == closure.OutcomeRaised })
 		if c.Client == q.Drain || raised {
@@ -78,8 +78,8 @@ func (q *Queue) advance() {
 	q.answerCalls()
 }
 
-// settleDrain starts a drain if there is an error and a request to raise it, and completes it if
-// nothing executes. It reports whether a further drain may start.
+// settleDrain starts a drain if there is an error and a request that raises it, and completes the
+// drain if nothing is executing. It reports whether a further drain may start.
 func (q *Queue) settleDrain() bool {
 	if q.Drain == "" {
 		i := slices.IndexFunc(q.calls, func(c *Call) bool { return c.Join || len(c.Closures) > 0 && !c.ofPool() })
@@ -118,7 +118,7 @@ func (q *Queue) cancelWaiting() {
 	q.sweep()
 }
 
-// admit queues closures, in the order of the requests, while they fit.
+// admit queues the closures of waiting requests, in the order of the requests, as long as they fit.
 func (q *Queue) admit() {
 	for _, c := range q.calls {
 		if q.hasRoom(c) {
@@ -160,7 +160,7 @@ func (q *Queue) busy() bool {
 		slices.ContainsFunc(q.calls, func(c *Call) bool { return len(c.Closures) > 0 && !c.ofPool() })
 }
 
-// answerCalls answers the requests that have nothing more to wait for.
+// answerCalls answers the requests that need not wait any longer.
 func (q *Queue) answerCalls() {
 	busy := q.busy() || q.Drain != ""
 	q.calls = slices.DeleteFunc(q.calls, func(c *Call) bool {
@@ -174,7 +174,7 @@ func (q *Queue) answerCalls() {
 	})
 }
 
-// reply answers a request with what its client does not know.
+// reply answers a request with everything that its client has not yet received.
 func (q *Queue) reply(c *Call) {
 	all, n, size := c.client.Outcomes, 0, 0
 	for n < len(all) && n < closure.MaxBatch && (n == 0 || size < closure.MaxBatchBytes) {

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// maxReleased limits the released resources that are reported to hosts. If a host misses some, its
-// processes keep what they have built until they exit.
+// maxReleased limits the released resources that are reported to hosts. If a host misses some of
+// them, its processes keep what they have built until they exit.
 const maxReleased = 100
 
 // define keeps the definitions of resources that a request's closures use.
