@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// account records a run's tasks with their exits, and why the run finishes. Its methods judge them
-// without depending on the phase or causing actions.
+// account records a run's tasks, their exits, and why the run finishes. Its methods judge the
+// exits; they neither depend on the phase nor cause actions.
 type account struct {
 	spec *spec.RunSpec
 	taskList
@@ -11,7 +11,7 @@ type account struct {
 	// the end.
 	decided   decision
 	decidedAt int    // the number of arrivals at the decision
-	reason    string // why it was cancelled or could not be placed, in an operator's words
+	reason    string // why the run was cancelled, as given by an operator, or could not be placed
 	group     group  // of restart scope "group"
 	together  together
 	requeue   requeue

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// againSoon is the delay between the capture before a stop and a second look by the hosts,
-	// short enough not to delay the stop. againLater is the delay after a long silence.
+	// againSoon is the delay before the hosts repeat a capture that precedes a stop. It is short
+	// enough not to delay the stop noticeably. againLater is the delay after a long silence.
 	againSoon  = 300 * time.Millisecond
 	againLater = 2 * time.Second
 )
@@ -35,8 +35,8 @@ func (c *captured) keep(files map[string]string, found *stacktree.Findings, gene
 	c.Latest, c.FoundIn = found, generation
 }
 
-// captureFirst captures all live tasks' stacks and then stops them with cause why, because a
-// process's stacks are lost once it is gone. [Captured] always follows soon.
+// captureFirst captures all live tasks' stacks and then stops them with cause why, because the
+// stacks of a process are lost when it exits. [Captured] always follows soon.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live(), For: why, Again: againSoon})
@@ -60,8 +60,8 @@ func (e Captured) apply(m *Machine) {
 	}
 }
 
-// explain returns the findings of captured stacks, or nil. They include tasks that were not
-// captured, because other tasks may wait for an ended task.
+// explain returns the findings of captured stacks, or nil. The findings also cover tasks that were
+// not captured, because other tasks may be waiting for a task that has ended.
 func (l *taskList) explain(e Captured) *stacktree.Findings {
 	if len(e.Stacks.Ranks()) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// whyStop returns a stop's cause. That is the cause of the preceding capture, even if a later event
-// hastened the stop, and otherwise why.
+// whyStop returns a stop's cause. If stacks were captured for the stop, that is the capture's
+// cause, even if a later event hastened the stop. Otherwise it is why.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
 		return m.capturedFor

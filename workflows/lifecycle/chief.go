@@ -12,8 +12,9 @@ func (a *account) isChief(t *task) bool {
 }
 
 // chiefEnded gives the remaining tasks chief_grace to exit, even if the chief failed. With
-// auto_restart the host has already restarted a failed chief as long as the budget allowed. Further
-// failures do not shorten the grace, which the user gave the tasks to finish.
+// auto_restart, the host has already restarted a failed chief as often as the budget allowed.
+// Further failures do not shorten the grace, because the user has granted the tasks this time to
+// finish.
 func (m *Machine) chiefEnded() {
 	m.decide(byChief)
 	live := m.Live()
@@ -26,7 +27,7 @@ func (m *Machine) chiefEnded() {
 		return
 	}
 	if m.spec.RestartsTasks() {
-		// From now on a failure is final, even if its restart is still waiting.
+		// From now on every failure is final, even one whose restart is still pending.
 		m.do(SealTasks{Tasks: live})
 	}
 	m.startTimer(TimerChiefGrace, grace)

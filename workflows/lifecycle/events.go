@@ -23,7 +23,7 @@ type Begin struct {
 	Tasks int
 }
 
-// Resumed comes first if the run continues in another execution of its workflow.
+// Resumed is the first event if the run continues in another execution of its workflow.
 type Resumed struct {
 	// Elapsed is the run time so far.
 	Elapsed time.Duration
@@ -37,8 +37,8 @@ type PlacementFailed struct {
 	Skipped bool
 }
 
-// TaskEnded reports that a launch's RunTask activity closed: no more processes of the launch
-// follow.
+// TaskEnded reports that a launch's RunTask activity closed, so the launch has no further
+// processes.
 type TaskEnded struct {
 	Task       string `json:"task"`
 	Generation int    `json:"generation,omitempty"`
@@ -51,7 +51,7 @@ type TaskEnded struct {
 	// GivenUp reports whether the run gave the host up because it did not return.
 	GivenUp bool `json:"given_up,omitempty"`
 	// Await reports whether a task that has lost its peer stops the remaining tasks only after
-	// error_grace. Older runs did not wait.
+	// error_grace. It is false for runs of older versions.
 	Await bool `json:"-"`
 }
 
@@ -59,7 +59,7 @@ type TaskEnded struct {
 // generation's end and the start of the next.
 type HostGivenUp struct{ Host string }
 
-// TimerFired reports that a timer of [StartTimer] fired.
+// TimerFired reports that a timer set by [StartTimer] fired.
 type TimerFired struct{ Timer Timer }
 
 func (e TimerFired) apply(m *Machine) { m.timerFired(e.Timer) }
@@ -73,13 +73,13 @@ func (e Cancel) apply(m *Machine) { m.cancel(e.Reason) }
 type Silent struct{ spec.SilentRequest }
 
 // StopTogether is a task's or operator's request that all tasks exit on their own.
-// [Machine.Stopping] is the answer.
+// [Machine.Stopping] returns the answer.
 type StopTogether struct {
 	spec.TogetherRequest
 	At time.Time
 }
 
-// ClearStop withdraws a stop. [Machine.Stopping] is the answer.
+// ClearStop withdraws a stop. [Machine.Stopping] returns the answer.
 type ClearStop struct{ spec.ClearStopRequest }
 
 // Captured answers [Capture].
@@ -88,16 +88,16 @@ type Captured struct {
 	For spec.Cause
 	// Files maps tasks to their files' paths. A task without a file is omitted.
 	Files map[string]string
-	// Stacks holds the stacks by rank, with the reason for each missing one.
+	// Stacks holds the stacks by rank, or the reason why one is missing.
 	Stacks stacktree.Tree
-	// Motion is the result of a second look.
+	// Motion is the result of a second capture.
 	Motion stacktree.Motion
 	// Hosts maps each task to its host.
 	Hosts map[string]string
 }
 
 // Released reports that every host was released. It lists the exits of all processes, including
-// those that hosts replaced, which cost the run no history. It is the last event, and [Finish]
+// those that hosts replaced without adding to the run's history. It is the last event, and [Finish]
 // answers it.
 type Released struct {
 	// Exits holds each task's exits, the oldest first.

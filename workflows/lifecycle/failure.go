@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// failed reports whether the task's latest end counts as a failure. Only the latest counts: a task
-// that failed and was restarted is as good as its last process.
+// failed reports whether the task's latest end counts as a failure. Only the latest end counts,
+// because a task that failed and was restarted is judged by its last process.
 func (a *account) failed(t *task) bool {
 	if t.Exit == nil || a.decided == byCancel && t.Arrived > a.decidedAt {
 		return false
@@ -14,7 +14,7 @@ func (a *account) failed(t *task) bool {
 	case spec.CauseCompleted, spec.CauseOperator:
 		return false
 	case spec.CauseCollateral, spec.CauseTimeout, spec.CausePreempted:
-		// A process that was stopped has failed only if it had reported its error before.
+		// A process that was stopped has failed only if it had reported an error before the stop.
 		return t.Exit.Reported
 	case spec.CauseHostLost:
 		// A task that was being stopped anyway does not fail with its host.
@@ -24,7 +24,7 @@ func (a *account) failed(t *task) bool {
 	}
 }
 
-// failure returns an ended task's failure.
+// failure returns the failure of a task that has ended.
 func (t *task) failure(host string) spec.Failure {
 	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.Exit}
 }
@@ -44,14 +44,14 @@ func (a *account) failures(e Released) []spec.Failure {
 	request, requested := a.requestFailure(e)
 	at := a.together.after
 	if requested && a.arrival(request) > 0 {
-		at = min(at, a.arrival(request)-1) // its process exited before the request arrived
+		at = min(at, a.arrival(request)-1) // the task's process exited before the request arrived
 	}
 	for i, t := range byArrival {
 		if requested && i == at {
 			all = append(all, request)
 		}
 		switch {
-		case t == nil: // exit of an earlier launch, which no longer counts
+		case t == nil: // the exit belongs to an earlier launch and no longer counts
 		case requested && t.Name() == request.Task: // the request is more informative than the exit
 		case a.failed(t):
 			all = append(all, t.failure(e.Hosts[t.Name()]))
@@ -73,9 +73,9 @@ func (a *account) failures(e Released) []spec.Failure {
 	return all
 }
 
-// lastReport returns the error that the task's last exited process reported, if the next process
-// ran out of time: if a task fails repeatedly until the timeout, its error is more informative
-// than the timeout.
+// lastReport returns the error that the task's previous process reported if its last process ran
+// out of time. If a task fails repeatedly until the timeout, its error is more informative than the
+// timeout.
 func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	if t.Exit != nil && t.Exit.Cause != spec.CauseTimeout {
 		return spec.Exit{}, false
@@ -104,9 +104,9 @@ func (a *account) rootOf(all []spec.Failure) *spec.Failure {
 	return earliest(all)
 }
 
-// final reports whether restarts did not fix a failure. If a failure has stopped the remaining
-// tasks, a task that was waiting for its restart, or would have been restarted, failed earlier but
-// did not end the run.
+// final reports whether a failure was not to be followed by a restart. If a failure has stopped the
+// remaining tasks, a task that was waiting for its restart or would have been restarted failed
+// earlier, but did not end the run.
 func (a *account) final(f spec.Failure) bool {
 	if a.decided != byFailure || !a.spec.RestartsTasks() || f.Evidence == spec.EvidenceRequest || !f.Cause.ByItself() {
 		return true
@@ -120,9 +120,10 @@ func (a *account) usedUp(f spec.Failure) bool {
 	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].First >= *most
 }
 
-// earliest returns the failure that arrived first. Between hosts the order in the history decides,
-// since their clocks cannot be compared. On the host of the first failure its monotonic clock
-// decides, which is more exact than the order in which activities returned; rank breaks ties.
+// earliest returns the failure that arrived first. The order in the history decides between hosts,
+// since their clocks cannot be compared. Among the failures on the first one's host, the host's
+// monotonic clock decides, because it is more exact than the order in which activities returned.
+// Rank breaks ties.
 func earliest(all []spec.Failure) *spec.Failure {
 	if len(all) == 0 {
 		return nil
@@ -153,7 +154,7 @@ func before(f, g *spec.Failure) bool {
 // not ended.
 func (a *account) arrival(f spec.Failure) int { return a.named[f.Task].Arrived }
 
-// describe returns the failure with the restarts before it.
+// describe returns the failure together with the number of restarts before it.
 func (a *account) describe(f spec.Failure) *spec.Failure {
 	switch n := f.Restart - a.named[f.Task].First; {
 	case n > 0:

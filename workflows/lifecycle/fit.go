@@ -5,13 +5,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxResult limits the encoded result, in bytes. The server accepts 2 MiB in one payload and
-// otherwise terminates the run; the rest is for the output that the workflow adds, and for the
-// codec.
+// maxResult limits the encoded result, in bytes. The server accepts at most 2 MiB in one payload,
+// and terminates a run that sends more. The rest is for the output that the workflow adds, and for
+// the codec.
 const maxResult = 1 << 20
 
 // fit drops parts of a result, the least important first, until it fits in limit bytes. The root
-// cause stays, in FirstFailure.
+// cause always remains in FirstFailure.
 func fit(r *spec.RunResult, limit int) {
 	fits := shorten.ToFit(r, limit,
 		func() { cutMessages(r, 400) },
@@ -23,7 +23,7 @@ func fit(r *spec.RunResult, limit int) {
 		},
 		func() {
 			// Values belong to the user, so they are dropped only after earlier exits and long
-			// messages, and the result names them.
+			// messages, and the result lists the tasks whose values were dropped.
 			for i := range r.Tasks {
 				if t := &r.Tasks[i]; t.Value != nil {
 					t.Value = nil
@@ -44,8 +44,8 @@ func fit(r *spec.RunResult, limit int) {
 	}
 }
 
-// leaveOut drops tasks from a result until the given bytes are saved, and notes their number. It
-// drops completed tasks first, and later tasks before earlier ones.
+// leaveOut drops tasks from a result until the given number of bytes is saved, and records how many
+// it dropped. It drops completed tasks first, and later tasks before earlier ones.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
 	dropped := 0
@@ -78,7 +78,7 @@ func cutMessages(r *spec.RunResult, most int) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
-			t.Exit.Steps, t.Exit.Metrics = nil, nil // the slow tasks are named
+			t.Exit.Steps, t.Exit.Metrics = nil, nil // the result already names the slow tasks
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
 			t.Exit.Printed, t.Exit.GPUError = nil, "" // the first failure includes them
 		}

@@ -13,25 +13,26 @@ type group struct {
 	// generations, up to the last, that failed within a minute.
 	Counted int `json:"counted,omitempty"`
 	Quick   int `json:"quick,omitempty"`
-	// cause is why the group is being stopped. root is the failure that caused it, or nil if an
-	// operator asked.
+	// cause is why the group is being stopped. root is the failure that caused the stop, or nil if
+	// an operator requested it.
 	cause spec.Cause
 	root  *spec.Failure
 	// Before is the root cause of the previous generation.
 	Before *spec.Failure `json:"before,omitempty"`
 	// Restarts are the last maxRestartsKept restarts, the oldest first.
 	Restarts []spec.GroupRestart `json:"restarts,omitempty"`
-	// Same counts the failures with the same error.
+	// Same counts consecutive failures with the same error.
 	Same SameError `json:"same,omitzero"`
-	// timed reports whether the timers of the run were started.
+	// timed reports whether the run's timers were started.
 	timed bool
 }
 
 // mayRegroup reports whether an end with the given cause restarts the whole group. Only programs'
 // failures count against the budget, not lost hosts or an operator's requests.
 //
-// In restart scope "task" hosts restart tasks, which a lost host cannot do. The run is placed again
-// instead of finishing, because its tasks would have different addresses on another host.
+// In restart scope "task", hosts restart their tasks, but a lost host cannot. Because the tasks
+// would have different addresses on another host, the whole run is placed again instead of
+// finishing.
 func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	lost := cause == spec.CauseHostLost && m.spec.RestartsTasks() && m.spec.OnFailure != spec.OnFailureContinue
 	if m.spec.RestartScope != spec.RestartScopeGroup && !lost || m.decided != undecided || m.phase != running {
@@ -55,7 +56,7 @@ func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.stopLive(why)
 }
 
-// endRegrouping makes the current stop final, because the run finishes for another reason.
+// endRegrouping makes the stop in progress final, because the run finishes for another reason.
 func (m *Machine) endRegrouping() {
 	m.phase = stopping
 	m.stopTimers()
@@ -83,7 +84,7 @@ func (a *account) generationRoot() *spec.Failure {
 	return root
 }
 
-// nextGeneration places the group again, or finishes the run if restarts do not make progress. No
+// nextGeneration places the group again or, if restarts do not make progress, finishes the run. No
 // task of the last generation may be live.
 func (m *Machine) nextGeneration() {
 	before := m.generationRoot()
@@ -110,8 +111,8 @@ func (m *Machine) nextGeneration() {
 	m.requeue.next = ""
 }
 
-// next starts another generation with first processes numbered first. before is the root cause of
-// the last generation's end.
+// next starts another generation, in which every task's first process has the number first. before
+// is the root cause of the last generation's end.
 func (g *group) next(first int, before *spec.Failure) {
 	if g.cause.ByItself() {
 		g.Counted++
@@ -125,8 +126,8 @@ func (g *group) next(first int, before *spec.Failure) {
 	g.First, g.Before, g.root, g.cause = first, before, nil, ""
 }
 
-// regroupNow carries out restart-task in restart scope "group": a process's peers cannot continue
-// with a new process, so all tasks are restarted.
+// regroupNow carries out restart-task in restart scope "group". It restarts all tasks, because a
+// process's peers cannot continue with its replacement.
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxRestartsKept limits the listed group restarts; the newest are kept.
+	// maxRestartsKept limits how many group restarts are listed. The newest are kept.
 	maxRestartsKept = 10
 	// maxRestartWords limits each restart's error, in bytes.
 	maxRestartWords = 300
 )
 
-// keepRestart records that the group restarts because of root, which is nil if an operator asked.
-// first is the number of the new generation's first processes.
+// keepRestart records that the group restarts because of root, which is nil if an operator
+// requested the restart. first is the number of each task's first process in the new generation.
 func (a *account) keepRestart(first int, root *spec.Failure) {
 	r := spec.GroupRestart{Generation: a.group.Generation + 1, Attempt: first}
 	if r.Requeued = a.requeue.next; r.Requeued == spec.RequeueOnPreemption {

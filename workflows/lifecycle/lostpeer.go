@@ -7,14 +7,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lostPeer is a failure with postponed consequences. The process that caused the loss may exit
-// after its peers, because it closes its connections before it has cleaned up. If it were stopped
-// because of them, its error would never be known.
+// lostPeer is a failure due to a lost peer, whose consequences are postponed. The process that
+// caused the loss may exit after its peers, because it closes its connections before it has cleaned
+// up. If it were stopped because its peers failed, its error would never be known.
 type lostPeer struct {
-	// task has lost its peer. It is nil if nothing is postponed.
+	// task is the task that has lost its peer, or nil if nothing is postponed.
 	task *task
-	// known reports whether the stacks are known. suspects are then the live tasks that did not
-	// wait for other tasks, in rank order.
+	// known reports whether the stacks are known. If they are, suspects lists the live tasks that
+	// were not waiting for other tasks, in rank order.
 	known    bool
 	suspects []*task
 	// livedOn lists the suspects that were eventually stopped.
@@ -33,7 +33,7 @@ func (m *Machine) awaits(t *task) bool {
 	return m.mayRegroup(t.Exit.Cause) || m.spec.OnFailure != spec.OnFailureContinue
 }
 
-// errorGrace returns how long a live task may take to exit on its own after an error.
+// errorGrace returns how long a task may take to exit on its own after an error.
 func (m *Machine) errorGrace() (grace time.Duration) {
 	for _, t := range m.tasks {
 		if t.Live {
@@ -53,14 +53,15 @@ func (m *Machine) await(t *task) {
 	m.startTimer(TimerErrorGrace, m.errorGrace())
 }
 
-// endedMeanwhile stops waiting if t's end explains the lost peer, or no suspect is left.
+// endedMeanwhile stops waiting if t's end explains the lost peer, or if no suspect is left.
 func (m *Machine) endedMeanwhile(t *task) {
 	if m.failed(t) && !t.Exit.LostPeer() || !m.anySuspect() {
 		m.stopAwaiting()
 	}
 }
 
-// suspect evaluates the stacks: tasks that wait for other tasks did not close the connection.
+// suspect evaluates the stacks. Tasks that are waiting for other tasks cannot have closed the
+// connection.
 func (m *Machine) suspect(e Captured) {
 	waiting := e.Stacks.Waiting()
 	m.lost.known, m.lost.suspects = true, nil
@@ -82,7 +83,7 @@ func (m *Machine) anySuspect() bool {
 	return slices.ContainsFunc(among, func(t *task) bool { return t.Live })
 }
 
-// stopAwaiting carries out the failure's consequences.
+// stopAwaiting carries out the postponed consequences.
 func (m *Machine) stopAwaiting() {
 	t := m.lost.task
 	if t == nil || m.phase != running {

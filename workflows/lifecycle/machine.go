@@ -11,7 +11,7 @@ type Machine struct {
 	agenda
 	phase  phase
 	silent silentTasks
-	// capturedFor is the cause for the stop that waits for a capture.
+	// capturedFor is the cause of the stop that is waiting for a capture.
 	capturedFor spec.Cause
 	// notices counts the run's notices.
 	notices int
@@ -46,8 +46,8 @@ const (
 	byNotice              = spec.EndedByNotice
 )
 
-// New returns a run's machine. The spec must be validated and have its defaults; tasks are those
-// it lists, in rank order.
+// New returns a run's machine. The spec must be validated and contain its defaults. tasks are the
+// tasks that it lists, in rank order.
 func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
 	return &Machine{account: account{spec: s, taskList: listOf(tasks)}}
 }
@@ -73,8 +73,8 @@ func (m *Machine) Step(e Event) []Action {
 	return m.todo
 }
 
-// apply launches all of a generation's tasks. The run time since the first generation started may
-// already have been used up in an earlier execution of the workflow.
+// apply launches all of a generation's tasks. The run's time may already have been used up in an
+// earlier execution of the workflow.
 func (e Begin) apply(m *Machine) {
 	if m.phase != placing {
 		return
@@ -82,8 +82,8 @@ func (e Begin) apply(m *Machine) {
 	m.phase = running
 	m.setSize(e.Tasks)
 	elapsed := e.Elapsed
-	// A limit of 0 expires before any process can start, so nothing is launched. Between two
-	// generations any limit may expire.
+	// A limit of 0 expires before any process can start, so nothing is launched. Any limit may
+	// expire between two generations.
 	if d := m.spec.Timeout; d != nil && d.Std() <= elapsed {
 		m.decide(byTimeout)
 	}
@@ -121,7 +121,7 @@ func (e PlacementFailed) apply(m *Machine) {
 	m.release()
 }
 
-// launch starts or restarts a task. Only the exits of its earlier launches are kept.
+// launch starts or restarts a task. Of its earlier launches, only the exits are kept.
 func (m *Machine) launch(t *task) {
 	t.keepEnd()
 	if t.Exit != nil {
@@ -141,20 +141,20 @@ func (e TaskEnded) apply(m *Machine) {
 	m.end(t, e)
 	switch {
 	case m.phase != running:
-		// It was stopped, or is about to be.
+		// The task was stopped, or is about to be.
 	case t.endedBy(spec.CauseTimeout):
-		// The host also enforces max_run_time, and noticed first.
+		// The host, which also enforces max_run_time, detected the timeout first.
 		m.timeUp(byMaxRunTime)
 	case t.endedBy(spec.CauseOperator) && !t.Asked:
-		// This was not requested: the host's owner shut it down.
+		// The stop was not requested. The host's owner shut the host down.
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.lost.task != nil:
 		m.endedMeanwhile(t)
 	case m.afterNotice(t):
-		// It is judged when all tasks have ended.
+		// The exit is judged when all tasks have ended.
 	case m.decided == byTogether:
-		// All tasks should exit on their own. A failure does not shorten the grace, and is judged
-		// only if the stop is cancelled.
+		// All tasks are to exit on their own. A failure does not shorten the grace, and is judged
+		// now only if the stop is cleared.
 	case e.Await && m.awaits(t):
 		m.await(t)
 	default:
@@ -162,7 +162,7 @@ func (e TaskEnded) apply(m *Machine) {
 	}
 }
 
-// judgeEnd decides what a task's exit means for the run, if the task was not stopped.
+// judgeEnd decides what a task's exit means for the run, provided that the task was not stopped.
 func (m *Machine) judgeEnd(t *task) {
 	switch {
 	case m.failed(t) && m.mayRegroup(t.Exit.Cause):

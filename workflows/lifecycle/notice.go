@@ -8,7 +8,7 @@ import (
 )
 
 // GiveNotice gives the tasks notice that they will be stopped later, so that they can save their
-// work. [Machine.Stopping] is the answer.
+// work. [Machine.Stopping] returns the answer.
 type GiveNotice struct {
 	From   spec.NoticeFrom
 	Reason string
@@ -18,9 +18,9 @@ type GiveNotice struct {
 	Requeue bool
 }
 
-// requeue is a run's state when it returns to the queue.
+// requeue is the state of a run's returns to the queue.
 type requeue struct {
-	// Notice is the current notice, or nil. after is the number of arrivals before it.
+	// Notice is the current notice, or nil. after is the number of arrivals before the notice.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
 	after  int
 	// next is why the current generation returns to the queue, or empty if the next generation
@@ -28,8 +28,8 @@ type requeue struct {
 	next spec.RequeueOn
 	// Pending reports whether the run is pending again.
 	Pending bool `json:"pending,omitempty"`
-	// Preemptions counts the returns after a notice. Counted counts the remaining returns, which
-	// max_restarts limits.
+	// Preemptions is the number of returns to the queue after a notice. Counted is the number of
+	// all other returns, which max_restarts limits.
 	Preemptions int `json:"preemptions,omitempty"`
 	Counted     int `json:"counted,omitempty"`
 }
@@ -46,11 +46,12 @@ func (e GiveNotice) check(m *Machine) error {
 	return nil
 }
 
-// apply puts a notice in force. Of two notices, the earlier deadline counts, and the run returns
-// to the queue only if both require it. A notice between two generations applies to the next.
+// apply puts a notice in force. If there are two notices, the earlier deadline counts, and the run
+// returns to the queue only if both request it. A notice between two generations applies to the
+// next.
 func (e GiveNotice) apply(m *Machine) {
 	if m.requeue.Pending {
-		return // it does not hold hosts
+		return // the run does not hold any hosts
 	}
 	n := spec.StopNotice{From: e.From, Reason: shorten.Text(e.Reason, maxReason), Given: e.At, Deadline: e.At.Add(e.Within), Requeue: e.Requeue}
 	old := m.requeue.Notice
@@ -86,8 +87,8 @@ func (e GiveNotice) apply(m *Machine) {
 	m.startTimer(TimerNotice, left)
 }
 
-// noticeOver stops the tasks at the notice's deadline. If the run is ending for another reason,
-// its grace is then over.
+// noticeOver stops the tasks at the notice's deadline. If the run is already ending for another
+// reason, its grace is over.
 func (m *Machine) noticeOver() {
 	switch {
 	case m.decided == byTogether:
@@ -115,8 +116,8 @@ func (m *Machine) afterNotice(t *task) bool {
 	return t.endedBy(spec.CausePreempted) || t.endedBy(spec.CauseHostLost)
 }
 
-// endAfterNotice decides what follows when all tasks have exited without being stopped. The run is
-// preempted if the notice ended a task, and otherwise has finished in time.
+// endAfterNotice decides what follows when all tasks have exited without being stopped. If the
+// notice ended a task, the run is preempted. Otherwise it has finished in time.
 func (m *Machine) endAfterNotice() {
 	for _, t := range m.tasks {
 		if m.phase == running && !t.absent && m.afterNotice(t) {
@@ -135,8 +136,8 @@ func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
 	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.Counted < *most)
 }
 
-// requeueNow stops the remaining tasks with cause why, and makes the run pending again. root is a
-// lost task, or nil if time is up.
+// requeueNow stops the remaining tasks with cause why, and makes the run pending again. root is the
+// failure of a lost task, or nil if the run's time is up.
 func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failure) {
 	m.requeue.next = on
 	m.requeue.Counted++
@@ -148,7 +149,7 @@ func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failu
 }
 
 // returns decides whether the stopped generation returns to the queue. ended reports whether the
-// run finishes instead, as its notice requires.
+// run instead finishes, as its notice requires.
 func (m *Machine) returns() (ended bool) {
 	q := &m.requeue
 	n := q.Notice

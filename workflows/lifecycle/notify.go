@@ -20,8 +20,8 @@ type Notify struct {
 
 func (Notify) action() {}
 
-// notify adds the action for an event. After [spec.MaxNotices] notices, hangs no longer cause one,
-// because a run may hang and restart repeatedly.
+// notify adds the action for an event. After [spec.MaxNotices] notices, hangs are no longer
+// reported, because a run may hang and restart repeatedly.
 func (m *Machine) notify(n Notify) {
 	if m.spec.Notify == (spec.Notification{}) || n.Result == nil && m.notices >= spec.MaxNotices {
 		return
@@ -32,8 +32,7 @@ func (m *Machine) notify(n Notify) {
 	m.do(n)
 }
 
-// Refused returns the action for the end of a run with a spec that a host has refused. No other
-// actions follow.
+// Refused returns the only action for a run whose spec was refused by a host.
 func (m *Machine) Refused(r *spec.RunResult) []Action {
 	m.todo = nil
 	m.notify(Notify{Result: r})

@@ -6,11 +6,11 @@ import (
 
 // silentTasks is the state of on_silence.
 type silentTasks struct {
-	// tasks are silent, according to their hosts. capturing reports whether all tasks' stacks are
-	// being captured before anything else is done.
+	// tasks lists the tasks that their hosts reported as silent. capturing reports whether all
+	// tasks' stacks are being captured before anything else is done.
 	tasks     []string
 	capturing bool
-	// restarts counts the restarts by on_silence.
+	// restarts is the number of restarts by on_silence.
 	restarts int
 }
 
@@ -51,9 +51,9 @@ func (m *Machine) endSilence() {
 	}
 }
 
-// byStacks returns the failure of the task that a silent root waited for, if the stacks show it.
-// That task is the first outlier that failed and was not lost with its host. The run may have
-// stopped it because of its peers. Otherwise byStacks returns nil.
+// byStacks returns the failure of the task that a silent root was waiting for, or nil if the stacks
+// do not show it. That task is the first outlier that failed and was not lost with its host. The
+// run may have stopped it because its peers failed.
 func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if !a.foundSilence(root) {
 		return nil
@@ -68,7 +68,7 @@ func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.
 	return nil
 }
 
-// foundSilence reports whether f is a failure for silence with stacks that were captured before.
+// foundSilence reports whether f is a failure due to silence whose stacks were captured.
 func (a *account) foundSilence(f *spec.Failure) bool {
 	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.Latest != nil && a.FoundIn == a.group.Generation
 }

@@ -13,8 +13,8 @@ const clockError = time.Second
 
 // byEvidence returns the failure that made root's process lose its peer, if root's error mentions a
 // lost peer. It is the earliest error that another process printed and that was not about a peer.
-// That process need not have exited on its own. If no such error exists, byEvidence returns nil.
-// hostOf returns a task's host.
+// The process that printed it need not have exited on its own. If there is no such error,
+// byEvidence returns nil. hostOf returns a task's host.
 func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if root == nil || root.Evidence == spec.EvidenceRequest || !root.LostPeer() {
 		return nil
@@ -46,8 +46,8 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	return first
 }
 
-// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed by
-// something other than clusterrun or a peer's loss.
+// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed
+// for a reason other than clusterrun or the loss of a peer.
 func ownEnd(f spec.Failure) bool {
 	switch {
 	case f.Printed != nil:
@@ -58,7 +58,8 @@ func ownEnd(f spec.Failure) bool {
 	return f.Cause == spec.CauseOrigin && f.ExitCode < 0 && f.Signal != "SIGPIPE" && f.Signal != "SIGABRT"
 }
 
-// shown returns when a process showed its failure, by the wall clock of its host.
+// shown returns the time at which a process first showed its failure, by the wall clock of its
+// host.
 func shown(f spec.Failure) time.Time {
 	if f.Printed != nil {
 		return f.Printed.By
@@ -67,8 +68,8 @@ func shown(f spec.Failure) time.Time {
 }
 
 // couldPrecede reports whether f may have caused g, a failure due to a lost peer. If f's process
-// was stopped because of g, it had printed its error before. Otherwise it may print the error
-// later, because it cleans up after its connections close.
+// was stopped because of g, it must have printed its error before g. Otherwise it may have printed
+// the error later, because it cleans up after its connections close.
 func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
 	after := f.Ended
 	if f.Printed != nil {
@@ -107,7 +108,7 @@ func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spe
 // maxDoneBefore limits the tasks that a result names as done before a peer was lost.
 const maxDoneBefore = 4
 
-// doneBefore returns the last task that had succeeded when root's process lost its peer, since a
+// doneBefore returns the last task that had succeeded when root's process lost its peer, because a
 // rank with fewer steps exits while other ranks still need it. hostOf returns a task's host.
 func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []spec.TaskResult {
 	if !root.LostPeer() || root.Evidence != "" {
@@ -125,8 +126,8 @@ func (a *account) doneBefore(root *spec.Failure, hostOf func(*task) string) []sp
 	return done[max(0, len(done)-maxDoneBefore):]
 }
 
-// couldLeave reports whether root's process may have lost the process of t, which succeeded on the
-// given host. A process may close its connections some time before it exits.
+// couldLeave reports whether t, which succeeded on the given host, may be the peer that root's
+// process lost. A process may close its connections some time before it exits.
 func (a *account) couldLeave(t *task, host string, root *spec.Failure) bool {
 	if t.stopped != "" && t.Arrived > a.arrival(*root) {
 		return host == root.Host && 0 < t.Exit.BootNanos && t.Exit.BootNanos < root.BootNanos

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotBegun means that none of the run's tasks was started yet.
+	// ErrNotBegun means that none of the run's tasks has been started yet.
 	ErrNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks can be started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
@@ -49,7 +49,7 @@ var Updates = []Update{
 	on(spec.UpdateSilent, func(q spec.SilentRequest, _ time.Time) Event { return Silent{q} }),
 }
 
-// on returns an update that is an event.
+// on returns an update that is passed to the machine as an event.
 func on[Q spec.Request, A any](u spec.Update[Q, A], event func(Q, time.Time) Event) Update {
 	var none Q
 	_, stopping := any(*new(A)).(spec.Stopping)
@@ -85,12 +85,12 @@ type (
 	RestartTasks   struct{ spec.TaskRequest }
 	SignalTasks    struct{ spec.SignalRequest }
 	StartTask      struct{ spec.StartTaskRequest }
-	// CaptureStacks is for the named tasks, or for all tasks if none is named.
+	// CaptureStacks captures the stacks of the named tasks, or of all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
 )
 
-// Check returns why an event cannot be applied now, or nil. Only requests are refused. The errors
-// name the task and a remedy.
+// Check returns why an event cannot be applied now, or nil. Only requests are refused. The error
+// names the task and a remedy.
 func (m *Machine) Check(e Event) error {
 	if q, ok := e.(interface{ check(m *Machine) error }); ok {
 		return q.check(m)
@@ -98,14 +98,14 @@ func (m *Machine) Check(e Event) error {
 	return nil
 }
 
-// Terminating an ended task does nothing, now or when it is restarted, so only the names must be
-// valid.
+// Terminating a task that has ended has no effect, even if the task is restarted later, so only the
+// names must be valid.
 func (e TerminateTasks) check(m *Machine) error {
 	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
-// apply terminates processes at any time, even to shorten a stop's grace. Ended tasks are skipped,
-// so that the request cannot hit their next process.
+// apply terminates processes at any time, even to shorten a stop's grace. Tasks that have ended are
+// skipped, so that the request cannot affect their next process.
 func (e TerminateTasks) apply(m *Machine) {
 	tasks := m.liveOf(e.Tasks)
 	if len(tasks) == 0 {
@@ -237,8 +237,8 @@ func (e StartTask) check(m *Machine) error {
 	return nil
 }
 
-// apply launches an ended task, whose earlier exit no longer counts, or one outside the spec,
-// which ranks after all tasks.
+// apply launches a task that has ended, whose earlier exit no longer counts, or a task that is not
+// in the spec, which ranks after all others.
 func (e StartTask) apply(m *Machine) {
 	started, _ := m.spec.AddedTask(e.StartTaskRequest) // as in check
 	t := m.named[started.Name()]
@@ -254,7 +254,7 @@ func (e StartTask) apply(m *Machine) {
 	m.launch(t)
 }
 
-// checkTasks reports every name that is not a task, and every task that fit refuses.
+// checkTasks reports every name that is not a task, and every task that fit rejects.
 func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	if len(names) == 0 {
 		return errNoTasks
@@ -283,8 +283,8 @@ func (m *Machine) checkTasks(names []string, fit func(*task) error) error {
 	return problems
 }
 
-// TasksError lists the tasks for which a request was refused, with the reasons. Nothing was done
-// for the remaining tasks either.
+// TasksError lists the tasks for which a request was refused, with the reasons. If there are any,
+// the request was not carried out for the remaining tasks either.
 type TasksError []spec.TaskProblem
 
 // Error returns one line per task.
@@ -293,7 +293,7 @@ func (e TasksError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errEnding returns why nothing more is started.
+// errEnding returns why the run no longer starts anything.
 func (m *Machine) errEnding() error {
 	if m.decided == byTogether && m.phase == running {
 		return errStopping

@@ -9,15 +9,16 @@ import (
 const (
 	// atOnce is the shortest delay of a timer: the server interprets 0 as "not given".
 	atOnce = time.Millisecond
-	// firstBackoff delays the second quick restart in a row. It doubles up to longestBackoff.
+	// firstBackoff is the delay of the second quick restart in a row. It doubles with each one, up
+	// to longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// A failure does not count as quick if the process was at least stableAfter old.
+	// stableAfter is the process age from which a failure no longer counts as quick.
 	stableAfter = time.Minute
 )
 
-// RestartPolicy decides whether a task gets another process when one exits, in restart scope
-// "task". The host evaluates it, so that restarts cost the run no history.
+// RestartPolicy decides in restart scope "task" whether a process that exits is replaced. The host
+// evaluates it, so that restarts do not add to the run's history.
 type RestartPolicy struct {
 	AutoRestart bool
 	MaxRestarts *int // nil means no limit
@@ -27,7 +28,7 @@ type RestartPolicy struct {
 // Attempt is one exited process of a task.
 type Attempt struct {
 	Cause spec.Cause
-	// OperatorRestart reports whether restart-task stopped it.
+	// OperatorRestart reports whether restart-task stopped the process.
 	OperatorRestart bool
 	Lived           time.Duration
 }
@@ -43,14 +44,14 @@ type RestartHistory struct {
 	// Cause and OperatorRestart describe why the last process exited.
 	Cause           spec.Cause
 	OperatorRestart bool
-	// Same counts the failures with the same error.
+	// Same counts consecutive failures with the same error.
 	Same SameError
 	// Sealed reports whether the run is finishing, so that nothing is restarted.
 	Sealed bool
 }
 
 // HistoryOf returns a launch's history from its attempts, in order. start-task starts a new launch,
-// with a new budget. Without attempts nothing is restarted.
+// with a new budget. If there are no attempts, nothing is restarted.
 func HistoryOf(attempts []Attempt) RestartHistory {
 	var h RestartHistory
 	for i, a := range attempts {
@@ -61,7 +62,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 		default:
 			h.Quick++
 		}
-		// Whether the last one is restarted is still undecided.
+		// Whether the last one will be restarted is not yet decided.
 		if a.Cause.ByItself() && i < len(attempts)-1 {
 			h.Counted++
 		}
@@ -87,8 +88,8 @@ func (p RestartPolicy) Hopeless(h RestartHistory) bool {
 	return p.AutoRestart && h.Cause.ByItself() && h.Same.hopeless(p.SameErrors)
 }
 
-// Next reports whether the task is restarted, and after what delay, which is never 0. Exit code 0
-// is final for every task, including the chief, and so is too much output.
+// Next reports whether the task is restarted, and after what delay, which is never 0. An exit with
+// code 0 or because of too much output is final for every task, including the chief.
 func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) {
 	if h.Sealed {
 		return 0, false

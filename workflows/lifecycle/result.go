@@ -47,7 +47,7 @@ func (a *account) finish(e Released) Finish {
 	return Finish{Result: r, Restarts: restarts}
 }
 
-// addTasks adds the results of the tasks, and returns the number of restarts.
+// addTasks adds the tasks' results to r, and returns the number of restarts.
 func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Released) (restarts int) {
 	failed := make(map[string]*spec.Failure, len(failures))
 	for i := range failures {
@@ -60,7 +60,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 		}
 		result := t.result(e)
 		if _, told := e.Exits[t.Name()]; !told && result.Exit != nil {
-			r.Usage = r.Usage.With(result.Exit.Usage) // its host has not answered
+			r.Usage = r.Usage.With(result.Exit.Usage) // the task's host has not answered
 		}
 		restarts += result.Restarts
 		result.StacksFile = a.Stacks[t.Name()]
@@ -68,7 +68,7 @@ func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Release
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):
-			r.WithoutInvalid(t.Name()) // else the whole result could not be encoded
+			r.WithoutInvalid(t.Name()) // otherwise the whole result could not be encoded
 		default:
 			result.Value = value
 		}
@@ -92,8 +92,8 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 	return slow[:min(len(slow), maxSlow)]
 }
 
-// complete sets a task's exit to its last process's if it was stopped between two processes,
-// because that failure has become final.
+// If a task was stopped between two processes, complete sets its exit to that of its last process,
+// whose failure has thereby become final.
 func (t *task) complete(exits []spec.Exit) {
 	if t.Exit != nil || t.Launch < 0 || len(exits) == 0 {
 		return
@@ -116,7 +116,8 @@ func (t *task) result(e Released) spec.TaskResult {
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
 	if r.Exit == nil && t.Launch < 0 && len(exits) > 0 {
-		// Its generation was never launched, so the last exit is from the previous generation.
+		// The task's generation was never launched, so its last exit is from the previous
+		// generation.
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
 	}
@@ -133,8 +134,8 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 	if t.Exit != nil {
 		all = append(all, *t.Exit)
 	}
-	// The machine's own record takes precedence, because it contains stop causes, and the exits on
-	// hosts that the run has left.
+	// The machine's own record takes precedence, because it contains stop causes, and exits on
+	// hosts that the run no longer uses.
 	for _, exit := range released {
 		if exit.Restart >= t.First {
 			exit = t.relabel(exit)
@@ -147,10 +148,10 @@ func (t *task) exits(released []spec.Exit) []spec.Exit {
 	return all
 }
 
-// withReleased adds a host's exit to a task's exits, unless they contain it. It replaces the exit
-// that the run recorded without a PID because it had lost sight of the process. Two processes may
-// share a number, because the run may not know of a restart on a silent host, and then gives that
-// number to the next generation.
+// withReleased adds a host's exit to a task's exits, unless they contain it. If the run had lost
+// contact and recorded an exit without a PID, the host's exit replaces it. Two processes may share
+// a number, because the run may not know of a restart on a silent host, and then assigns the same
+// number in the next generation.
 func withReleased(exits []spec.Exit, e spec.Exit) []spec.Exit {
 	unseen := -1
 	for i, known := range exits {

@@ -11,21 +11,22 @@ import (
 // SameError counts consecutive failures with the same error and without progress, after which
 // another restart would not help.
 type SameError struct {
-	// Error identifies the last failure's error. It is empty if the error is unknown or due to a
-	// peer's loss.
+	// Error identifies the last failure's error. It is empty if the error is unknown or due to the
+	// loss of a peer.
 	Error string `json:"error,omitempty"`
 	Times int    `json:"times,omitempty"`
-	// Task is the only task that has shown the error, or empty if several have. Different tasks
-	// that fail separately, one after another, may have met different faults of their hosts.
+	// Task is the only task that has shown the error, or empty if several have. If different tasks
+	// fail one after another, each may have been hit by a different fault of its host.
 	Task string `json:"task,omitempty"`
-	// Step is the furthest step that was reported before.
+	// Step is the furthest step that has been reported so far.
 	Step *float64 `json:"step,omitempty"`
 }
 
 // changing matches the variable parts of an error, such as addresses.
 var changing = lazyregexp.New(`0x[0-9a-fA-F]+|[0-9]+`)
 
-// sameText returns a string that is the same each time that a process fails with that error.
+// sameText returns a string that identifies an error. It is the same each time a process fails with
+// that error.
 func sameText(p *spec.PrintedError) string {
 	if !p.Own() {
 		return ""
@@ -33,9 +34,9 @@ func sameText(p *spec.PrintedError) string {
 	return p.Kind + " " + changing().ReplaceAllString(p.Line, "0") + " " + p.Place
 }
 
-// After returns the count after another failure with an error that these tasks have shown. step is
-// the furthest step that was reported before it, or nil. A process that reports no step makes
-// progress if it lives long enough.
+// After returns the count after another failure, with an error that the given tasks have shown.
+// step is the furthest step that was reported before the failure, or nil. A process that does not
+// report steps counts as having made progress if it lived long enough.
 func (s SameError) After(exit spec.Exit, tasks []string, step *float64) SameError {
 	next := SameError{Error: sameText(exit.Printed), Step: s.Step}
 	progress := step == nil && lived(exit) >= stableAfter
@@ -63,8 +64,8 @@ func lived(e spec.Exit) time.Duration { return e.Ended.Sub(e.Started) }
 // does.
 func (s SameError) hopeless(most *int) bool { return most != nil && *most > 0 && s.Times >= *most }
 
-// sameErrors counts root's error, which stopped the generation, and reports whether another
-// generation would not help. root may be nil.
+// sameErrors counts the error of root, which stopped the generation, and reports whether another
+// generation would be pointless. root may be nil.
 func (m *Machine) sameErrors(root *spec.Failure) bool {
 	if root == nil || !m.group.cause.ByItself() {
 		return false // the program did not fail

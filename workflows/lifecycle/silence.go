@@ -14,11 +14,11 @@ type Liveness struct {
 }
 
 const (
-	// idleShare is the inverse of the share of a processor that an idle process may use: its
-	// threads occasionally wake up and find nothing to do.
+	// idleShare is the inverse of the share of a processor that an idle process may use, because
+	// its threads occasionally wake up and find nothing to do.
 	idleShare = 100
-	// longestLook limits how much silence counts between two looks. A host that was suspended, or
-	// did not look, cannot tell what it missed.
+	// longestLook limits how much silence counts between two checks. A host that was suspended, or
+	// did not check for other reasons, does not know what it missed.
 	longestLook = time.Minute
 )
 
@@ -34,12 +34,12 @@ type Silence struct {
 // Longest returns the longest finished silence.
 func (s *Silence) Longest() time.Duration { return s.longest }
 
-// Look records the signs at the given time, by a clock that stops while the host is suspended, and
-// returns how long the process has been silent.
+// Look records the signs seen at the given time, and returns how long the process has been silent.
+// The time must be from a clock that stops while the host is suspended.
 func (s *Silence) Look(at time.Time, signs Liveness) time.Duration {
 	elapsed, before := at.Sub(s.looked), s.signs
 	if !s.looked.IsZero() && elapsed <= 0 {
-		return s.silent // the same look
+		return s.silent // a repeated check
 	}
 	first := s.looked.IsZero()
 	s.looked, s.signs = at, signs

@@ -9,17 +9,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// State is a run's state when it continues in another workflow execution, taken between two
-// generations or at a quiet moment of one.
+// State is the state with which a run continues in another workflow execution. It is taken between
+// two generations, or at a quiet moment within one.
 type State struct {
 	Group    group    `json:"group"`
-	Together together `json:"together,omitzero"` // not in force, because a stop is not a quiet moment
+	Together together `json:"together,omitzero"` // no stop is in force at a quiet moment
 	Requeue  requeue  `json:"requeue,omitzero"`
 	Captured captured `json:"captured,omitzero"`
 	// Size and Arrivals come from the task list.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
-	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.
+	// SilenceRestarts is the number of restarts by on_silence, and Notices the number of the run's
+	// notices.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
 	Notices         int `json:"notices,omitempty"`
 	// Running reports whether a generation is running.
@@ -32,11 +33,11 @@ type State struct {
 // the server accepts 2 MiB in total. The state of a run with 10,000 running tasks is larger.
 const maxState = 400 << 10
 
-// maxExitsBetween is the maximum number of a task's exits in a state between two generations.
+// maxExitsBetween limits the exits per task in a state that is taken between two generations.
 const maxExitsBetween = 2
 
 // Quiet reports whether the run can continue in another execution of its workflow while its tasks
-// run: neither its end nor an operation on all of its tasks is in progress.
+// run: the run is not ending, and no operation on all of its tasks is in progress.
 func (m *Machine) Quiet() bool {
 	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.lost.task == nil && m.requeue.Notice == nil
 }
@@ -72,9 +73,9 @@ func clone(e *spec.Exit) *spec.Exit {
 	return new(*e)
 }
 
-// fit drops the least important parts until the state is small enough: first messages and the
-// names of stack files, then older exits, and then all earlier exits and the processes that only
-// hosts can report on. Numbers, budgets and each task's latest end are kept.
+// fit drops the least important parts until the state is small enough: first messages and the names
+// of stack files, then older exits, and then all earlier exits and the list of processes that only
+// hosts can report on. Numbers, budgets and each task's latest exit are kept.
 func (s *State) fit() {
 	less := func(earlier func([]spec.Exit) []spec.Exit, ended func(*spec.Exit)) func() {
 		return func() {
@@ -135,8 +136,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
 	return m
 }
 
-// apply starts the timers of a run that continues in another execution, which also run during
-// placement, and launches the running tasks again, under the same numbers.
+// apply starts the timers of a run that continues in another execution, because timers also run
+// during placement. It launches the running tasks again, under the same numbers.
 func (e Resumed) apply(m *Machine) {
 	switch {
 	case m.group.timed || m.phase == placing && (m.group.Generation == 0 || m.requeue.Pending) || m.phase > running:

@@ -33,7 +33,7 @@ func (m *Machine) state() spec.RunState {
 		return spec.RunRestarting
 	case running:
 		if m.decided == byChief || m.decided == byTogether || m.decided == byFailure {
-			return spec.RunStopping // in the grace
+			return spec.RunStopping // during the grace of a stop
 		}
 		return spec.RunRunning
 	case capturing, stopping:
@@ -48,7 +48,7 @@ func (m *Machine) state() spec.RunState {
 // Ending reports whether the run is finishing, so that nothing more is launched.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
-// Placing reports whether any placement of the tasks is in progress.
+// Placing reports whether the tasks are being placed.
 func (m *Machine) Placing() bool { return m.phase == placing }
 
 // Generation returns the number of the current generation, from 0.

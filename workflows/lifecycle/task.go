@@ -14,7 +14,7 @@ type task struct {
 	// added reports whether the task differs from the spec: it is not in the spec, or an operator
 	// started it with a different command.
 	added bool
-	// absent reports whether the generation excludes this task because its hosts are too few.
+	// absent reports whether the generation excludes this task because it has too few hosts.
 	absent bool
 	// stopped is the Why of the Stop sent to the task, or empty if there was none.
 	stopped spec.Cause
@@ -25,13 +25,13 @@ type task struct {
 
 // TaskState is the part of a task's state that outlives a workflow execution.
 type TaskState struct {
-	// Of and Added are set only in a [State]: the task's name, and the task if it differs from the
-	// spec.
+	// Of and Added are set only in a [State]. Of is the task's name, and Added the task if it
+	// differs from the spec.
 	Of    string     `json:"task"`
 	Added *spec.Task `json:"added,omitempty"`
 
 	Launch int  `json:"launch"`         // in this generation; -1 before the first
-	Live   bool `json:"live,omitempty"` // launched, without a reported end
+	Live   bool `json:"live,omitempty"` // launched, and not reported to have ended
 	// Asked reports whether an operator asked the process to exit, and Ending whether that process
 	// is the launch's last.
 	Asked  bool `json:"asked,omitempty"`
@@ -45,23 +45,23 @@ type TaskState struct {
 	// all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
-	// Unknown lists the processes of earlier launches that only their hosts can report on.
+	// Unknown lists those processes of earlier launches on whose exits only their hosts can report.
 	Unknown []unknownEnd `json:"unknown_ends,omitempty"`
 }
 
-// unknownEnd is a process that only its host can report on.
+// unknownEnd is a process on whose exit only its host can report.
 type unknownEnd struct {
 	Number int    `json:"number"`
 	Host   string `json:"host"`
 }
 
-// next returns the number that follows its last process's.
+// next returns the number of the task's next process.
 func (t *task) next() int {
 	switch {
 	case t.Exit != nil:
 		return max(t.First, t.Exit.Restart) + 1
 	case t.Launch >= 0:
-		return t.First + 1 // even if its process was not reported
+		return t.First + 1 // even if the launch's process was not reported
 	}
 	return t.First
 }
@@ -91,7 +91,8 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 	}
 }
 
-// lostExit returns a process's exit if the only host that could report on it is lost.
+// lostExit returns the exit to record for a process if the only host that could report on it is
+// lost.
 func lostExit(number int) *spec.Exit {
 	return &spec.Exit{
 		Restart: number, ExitCode: -1, Cause: spec.CauseHostLost,
@@ -120,7 +121,8 @@ func (e HostGivenUp) apply(m *Machine) {
 	}
 }
 
-// giveUp gives an exit to each earlier process that only one of the given hosts could report on.
+// giveUp records an exit for each earlier process on which only one of the given hosts could
+// report.
 func (t *task) giveUp(hosts []string) {
 	earlier, unknown := slices.Clone(t.Earlier), []unknownEnd(nil)
 	for _, u := range t.Unknown {
@@ -142,8 +144,8 @@ func (t *task) keepEnd() {
 	}
 }
 
-// noteUnknown adds those processes of the last launch that only its host can report on: the ones
-// that it restarted and, without an exit, the first.
+// noteUnknown adds those processes of the last launch on which only its host can report: those that
+// the host replaced and, if the launch has no exit, the first one.
 func (t *task) noteUnknown() {
 	last := t.First
 	switch {
@@ -157,8 +159,8 @@ func (t *task) noteUnknown() {
 	}
 }
 
-// newest returns the last maxExits of kept and e. It copies, because earlier answers still use
-// kept.
+// newest returns the last maxExits of kept and e. It copies the slice, because earlier answers
+// still use kept.
 func newest[T any](kept []T, e T) []T {
 	kept = slices.Concat(kept, []T{e})
 	return kept[max(0, len(kept)-maxExits):]

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// taskList holds a run's tasks.
+// taskList is the list of a run's tasks.
 type taskList struct {
 	tasks []*task          // in rank order, then in the order they were added
 	named map[string]*task // for look-ups only, because map order is random
@@ -101,8 +101,8 @@ func (l *taskList) setSize(tasks int) {
 	}
 }
 
-// renumber prepares all tasks for another generation, and returns their first process number. It is
-// from or, if there were later processes, the next number.
+// renumber prepares all tasks for another generation, and returns the number of their first
+// processes. This is from or, if higher numbers were used, the next unused number.
 func (l *taskList) renumber(from int) (first int) {
 	first = from
 	for _, t := range l.tasks {
@@ -135,8 +135,8 @@ func (l *taskList) nextRank() int {
 	return next
 }
 
-// AddedSize returns the approximate size, in bytes, of a state's tasks that differ from the spec.
-// They are never omitted.
+// AddedSize returns the approximate size, in bytes, of the tasks in a state that differ from the
+// spec. These tasks are never omitted.
 func (l *taskList) AddedSize() int {
 	size := 0
 	for _, t := range l.tasks {

@@ -54,8 +54,8 @@ func (m *Machine) timeUp(d decision) {
 	}
 }
 
-// startTimers starts the timers that span all generations. A limit that has already passed fires
-// immediately.
+// startTimers starts the timers that span all generations. The timer of a limit that has already
+// passed fires immediately.
 func (m *Machine) startTimers(elapsed time.Duration) {
 	if m.group.timed {
 		return

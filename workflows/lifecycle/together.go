@@ -9,12 +9,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is the state of stopping together, when a task or an operator asks all tasks to exit on
-// their own. This is TensorFlow's Coordinator with tasks instead of threads.
+// together is the state of a stop that a task or an operator requested, and in which all tasks exit
+// on their own, as in TensorFlow's Coordinator, but with tasks instead of threads.
 type together struct {
-	// Seq counts stops and clears.
+	// Seq is the number of stops and clears so far.
 	Seq int `json:"seq,omitempty"`
-	// request is the current request: the first one, until it is cleared. It may be nil.
+	// request is the current request, or nil. The first request remains current until it is
+	// cleared.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
@@ -22,8 +23,8 @@ type together struct {
 	// Done holds the latest requests that stopped the run, including cleared ones, so that a
 	// repeated request stops the run only once.
 	Done []StopKey `json:"done,omitempty"`
-	// stragglers holds the tasks that still ran when the time for the stop was over, in rank
-	// order.
+	// stragglers lists the tasks that were still running when the time for the stop was over, in
+	// rank order.
 	stragglers []string
 }
 
@@ -34,7 +35,8 @@ type StopKey struct {
 	Key        string `json:"key"`
 }
 
-// maxStopKeys limits the requests that are remembered. A repeated request comes soon.
+// maxStopKeys limits the requests that are remembered. This suffices because a request is repeated
+// soon, if at all.
 const maxStopKeys = 200
 
 func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
@@ -59,7 +61,7 @@ func (a *account) Stopping() spec.Stopping {
 	return s
 }
 
-// clean reports whether the stop carries an error that does not count as a failure.
+// clean reports whether the stop's error does not count as a failure.
 func (g *together) clean(s *spec.RunSpec) bool {
 	return g.request != nil && g.request.Error != nil && s.StopTogether.Clean(g.request.Error.Kind)
 }
@@ -132,7 +134,7 @@ func (e ClearStop) check(m *Machine) error {
 	return nil
 }
 
-// checkAsker refuses tasks of other runs or older generations.
+// checkAsker refuses requests from tasks of other runs or older generations.
 func (a *account) checkAsker(task string, generation int) error {
 	switch {
 	case task == "":
@@ -145,7 +147,7 @@ func (a *account) checkAsker(task string, generation int) error {
 	return nil
 }
 
-// apply accepts the first request; later ones and their errors change nothing. In the chief's
+// apply accepts the first request; later ones and their errors change nothing. During the chief's
 // grace a request changes neither the verdict nor the time, but every task receives it.
 func (e StopTogether) apply(m *Machine) {
 	g := &m.together
@@ -179,8 +181,9 @@ func (m *Machine) togetherOver() {
 	m.captureFirst(spec.CauseCollateral)
 }
 
-// noteStragglers records the tasks that still ran when a stop ran out of time: its grace, or an
-// earlier limit of the run. They include a task on a host that noticed the limit first.
+// noteStragglers records the tasks that were still running when the stop's time was up, because its
+// grace or an earlier limit of the run expired. They include tasks on a host that detected the
+// limit first.
 func (a *account) noteStragglers() {
 	g := &a.together
 	if a.decided != byTogether || g.stragglers != nil {
@@ -198,9 +201,9 @@ func (a *account) stragglersFail() bool {
 	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
 }
 
-// apply withdraws the stop, with its error: the run continues as if nothing had been requested.
-// Tasks that ended since the request are judged now. Tasks that their hosts would have restarted
-// without the stop are launched again, with a new budget.
+// apply withdraws the stop and its error, so that the run continues as if nothing had been
+// requested. Tasks that ended since the request are judged now. Tasks that their hosts would have
+// restarted without the stop are launched again, with a new budget.
 func (ClearStop) apply(m *Machine) {
 	g := &m.together
 	if g.request == nil {
@@ -232,7 +235,7 @@ func (ClearStop) apply(m *Machine) {
 	}
 }
 
-// wouldRestart reports whether a host restarts a task that ended like t.
+// wouldRestart reports whether a host would restart a task that ended the way t did.
 func (a *account) wouldRestart(t *task) bool {
 	_, again := RestartPolicy{AutoRestart: a.spec.RestartsTasks(), MaxRestarts: a.spec.MaxRestarts}.Next(RestartHistory{Cause: t.Exit.Cause})
 	return again
@@ -254,7 +257,7 @@ func (a *account) requestFailure(e Released) (spec.Failure, bool) {
 			ErrorFile: t.Exit.ErrorFile, LogDir: t.Exit.LogDir,
 		}
 	}
-	// The exit code is the process's if it failed on its own.
+	// The exit code is that of the process if it failed on its own.
 	f.ExitCode = 1
 	if t.failedByItself() && t.Exit.ExitCode != 0 {
 		f.ExitCode, f.Signal = t.Exit.ExitCode, t.Exit.Signal

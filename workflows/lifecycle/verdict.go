@@ -12,9 +12,9 @@ import (
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// The error type follows this order; the exit code and first_failure come from the earliest
-// failure of any kind. A lost host ranks with unexpected exits, but as the earliest failure it
-// sets the type even if programs then reported errors, because those are consequences.
+// This order determines the error type. The exit code and first_failure come from the earliest
+// failure of any kind. A lost host ranks with unexpected exits. But if it is the earliest failure,
+// it determines the type even if programs then reported errors, because these are consequences.
 func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 	failures := a.failures(e)
 	root := a.rootOf(failures)
@@ -24,7 +24,7 @@ func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
 		failures = append(slices.DeleteFunc(failures, func(g spec.Failure) bool { return g.Task == f.Task }), *f)
 	}
 	if f := a.byEvidence(root, failures, hostOf); f != nil {
-		r.FirstEnded = root.Task // it lost its peer
+		r.FirstEnded = root.Task // root lost its peer
 		instead(f)
 	}
 	if f := a.byStacks(root, hostOf); f != nil {
@@ -105,7 +105,7 @@ func typeOfFailure(root spec.Failure, said bool) string {
 }
 
 func exitCodeOf(f spec.Failure) int {
-	// It had reported or shown its error, and was stopped before it exited.
+	// The process had reported or shown its error, and was stopped before it exited.
 	stopped := (f.Reported || f.Evidence == spec.EvidencePrinted || f.Evidence == spec.EvidenceStacks) && !f.Cause.ByItself()
 	switch code := f.ExitCode; {
 	case f.Cause == spec.CauseHostLost:
@@ -121,10 +121,10 @@ func exitCodeOf(f spec.Failure) int {
 	}
 }
 
-// unfinished returns why a run without failures did not succeed: an operator stopped what success
-// depends on, the chief or, without one, every task. It is empty if the run succeeded. A single
-// terminated worker does not matter, nor does a task stopped at the end of a stop together with
-// stragglers that do not count as failures.
+// unfinished returns why a run without failures did not succeed, or an empty string if it
+// succeeded. Such a run fails to succeed if an operator stopped what its success depends on: the
+// chief or, if there is none, every task. A single terminated worker does not matter, nor does a
+// straggler that does not count as a failure.
 func (a *account) unfinished() string {
 	finished := len(a.tasks) == 0
 	for _, t := range a.tasks {
