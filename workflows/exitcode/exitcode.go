@@ -1,5 +1,6 @@
 // Package exitcode defines the exit codes that have a meaning in clusterrun. All other exit codes
-// come from programs. It is a leaf shared by workflows, supervisors and commands.
+// come from programs. The package has no imports, so that workflows, supervisors and commands can
+// share it.
 package exitcode
 
 // Exit codes of commands, of runs, and of processes that could not be started.
@@ -8,7 +9,7 @@ const (
 	// Failed is the exit code of a failed run that has no better one: its root cause exited with
 	// 0 or was killed by clusterrun, or an operator stopped the run with an error.
 	Failed = 1
-	// Usage is a mistake on the command line or in the spec.
+	// Usage means that there is a mistake on the command line or in the spec.
 	Usage = 2
 	// Preempted is the exit code of a run stopped after a notice: EX_TEMPFAIL in sysexits(3).
 	Preempted = 75
@@ -19,7 +20,7 @@ const (
 	// NotExecutable and NotFound are a shell's exit codes.
 	NotExecutable = 126
 	NotFound      = 127
-	// Interrupted is the exit code after Ctrl-C, and of a stopped run.
+	// Interrupted is the exit code after Ctrl-C, and that of a stopped run.
 	Interrupted = 130
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// block is a set of tasks that share a host, if the number per host is set.
+// block is a set of tasks that share a host if the number of tasks per host is set.
 type block struct {
 	ranks  []Ranks
 	counts []int // by group
@@ -47,8 +47,8 @@ func (sh *shape) blocks(seats []*seat) []place {
 	return ordered(places)
 }
 
-// cut cuts the tasks into blocks, by rank, or dealt out one by one. It reports whether the tasks
-// of each block may share one host.
+// cut divides the tasks into blocks, either by rank or by dealing them out one by one. It reports
+// whether each block's tasks may share a host.
 func (sh *shape) cut() ([]block, bool) {
 	n := (sh.tasks + sh.perHost - 1) / sh.perHost
 	blocks := make([]block, n)

@@ -16,7 +16,7 @@ type FailedCheck struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// String returns the name of the check and its reason.
+// String returns the check's name and the reason.
 func (f FailedCheck) String() string { return fmt.Sprintf("check %s: %s", f.Check, f.Reason) }
 
 // CheckResult is the last result of a host's check.
@@ -30,13 +30,13 @@ type CheckResult struct {
 }
 
 // HostBeat holds the heartbeat details of a host's lease. They are not in the history; only the
-// server holds the latest.
+// server keeps the latest ones.
 type HostBeat struct {
 	Host   string        `json:"host"`
 	Checks []CheckResult `json:"checks,omitempty"`
 }
 
-// CordonedBy explains why a host does not get new tasks.
+// CordonedBy says why a host does not get new tasks.
 type CordonedBy string
 
 // The values of [CordonedBy]. It is empty if the host is not cordoned.
@@ -61,7 +61,7 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	return "", "", time.Time{}
 }
 
-// closed describes why the host does not get a pending run's tasks.
+// closed describes why the host does not get tasks from pending runs.
 func (h *host) closed() string {
 	text := fmt.Sprintf("%s %s", h.Name, h.state())
 	if by, why, _ := h.cordonedBy(); !h.Silent && by == CordonedByCheck {

@@ -9,22 +9,23 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// class is the set of hosts, in any state, that demands with the same patterns and constraints may
-// use. If all groups of a demand name their hosts, it consists of these hosts.
+// class is the set of hosts, in any state, that may be used by demands with the same patterns and
+// constraints. If every group of a demand names its host, the class consists of these hosts.
 type class struct {
 	hosts []*host
-	err   error // a constraint that does not parse
-	// version is the roster version that hosts were chosen from.
+	err   error // set if a constraint does not parse
+	// version is the version of the roster from which the hosts were chosen.
 	version int
 	// lax reports whether tasks may run without GPUs, because the hosts all lack GPUs, or all lack
 	// a known driver.
 	lax bool
-	// slots is the hosts' total if all of them may be oversubscribed, and 0 otherwise.
+	// slots is the hosts' total number of slots if all of them may be oversubscribed, and 0
+	// otherwise.
 	slots int
 }
 
 // share returns how many tasks a host gets in proportion to its slots. The shares of all hosts add
-// up to tasks, so each host must be empty, and no other run fits on it.
+// up to tasks. Each host must therefore be empty, and no other run fits on it.
 func (c *class) share(h *host, tasks int) int {
 	before := 0
 	for _, o := range c.hosts[:slices.Index(c.hosts, h)] {
@@ -33,7 +34,7 @@ func (c *class) share(h *host, tasks int) int {
 	return tasks*(before+h.Slots)/c.slots - tasks*before/c.slots
 }
 
-// selects reports whether a pattern matches name, or there are no patterns.
+// selects reports whether a pattern matches name, or whether there are no patterns.
 func selects(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
@@ -42,7 +43,7 @@ func selects(patterns []string, name string) bool {
 }
 
 // meets reports whether a host meets a constraint. A constraint on GPU model or memory is met if
-// all GPUs meet it. A missing label equals nothing.
+// all GPUs meet it. A missing label is not equal to any value.
 func meets(h *Host, c spec.Constraint) bool {
 	switch c.Key {
 	case spec.KeyName:

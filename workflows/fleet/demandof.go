@@ -40,7 +40,8 @@ func DemandOf(s *spec.RunSpec) Demand {
 func groupOf(s *spec.RunSpec, t spec.Task, pools map[string]int) Group {
 	g := Group{Tasks: 1}
 	if t.Address != "" {
-		// Validated before. An address on the loopback interface fixes the port, not the host.
+		// The address was validated before. An address on the loopback interface fixes the port,
+		// not the host.
 		if name, _, err := spec.SplitAddress(t.Address); err == nil && !spec.IsLoopback(name) {
 			g.Host = name
 		}

@@ -15,8 +15,8 @@ func (h *Host) devices() []string {
 	return names
 }
 
-// knows reports whether all the names are names of the host's GPUs. A GPU may have several names,
-// so a run that uses a different name than its host gets all the host's GPUs.
+// knows reports whether every listed name is the name of one of the host's GPUs. A GPU may have
+// several names, so a run that uses a different name than the host gets all the host's GPUs.
 func (h *Host) knows(listed []string) bool {
 	names := h.devices()
 	return !slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(names, name) })
@@ -38,7 +38,8 @@ func (h *host) devicesOf(r *run) []string {
 	return list
 }
 
-// contest reports whether a run that holds some GPUs conflicts with a run that requests listed.
+// contest reports whether a run that holds the GPUs in has conflicts with a run that requests those
+// in listed.
 func (h *host) contest(listed, has []string) bool {
 	if len(listed) == 0 || len(has) == 0 {
 		return false
@@ -46,7 +47,8 @@ func (h *host) contest(listed, has []string) bool {
 	return !h.knows(listed) || slices.ContainsFunc(listed, func(name string) bool { return slices.Contains(has, name) })
 }
 
-// unlisted returns the number of GPUs that a run can use apart from those listed for other runs.
+// unlisted returns the number of GPUs that a run can use without those that other runs request by
+// name.
 func (h *host) unlisted(r *run, listed []string) int {
 	n, own := 0, h.devicesOf(r)
 	if h.contest(r.shape.listed, listed) || !h.knows(listed) {
@@ -73,8 +75,8 @@ func (h *host) unused(r *run) []string {
 }
 
 // assign chooses a run's GPUs at a place. It prefers those that the run requests by name, then
-// those that it already holds, and then further ones, preferably not requested by name by earlier
-// runs.
+// those that the run already holds, and then others, preferably ones that earlier runs do not
+// request by name.
 func (h *host) assign(r *run, p *place) []string {
 	if p.GPUs == 0 {
 		return nil
@@ -89,7 +91,7 @@ func (h *host) assign(r *run, p *place) []string {
 	}
 	unused, own, all := h.unused(r), h.devicesOf(r), h.devices()
 	take(p.listed)
-	p.GPUs -= len(p.listed) - len(list) // listed twice
+	p.GPUs -= len(p.listed) - len(list) // the same GPU was listed twice
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return !slices.Contains(own, name) }))
 	take(slices.DeleteFunc(slices.Clone(unused), func(name string) bool { return slices.Contains(h.guard.listed, name) }))
 	take(unused)

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// on returns an elastic run's demand on the given number of hosts. Otherwise it returns d.
+// on returns an elastic run's demand on the given number of hosts. For any other run, it returns d.
 func (d Demand) on(hosts int) Demand {
 	if !d.Elastic {
 		return d
@@ -25,9 +25,9 @@ func (d Demand) on(hosts int) Demand {
 	return d
 }
 
-// With returns an elastic run's demand with left hosts remaining. If these are enough, the run
-// continues immediately on them or, if it may grow, on as many hosts as are free. Otherwise, and
-// for other runs, With returns d.
+// With returns an elastic run's demand when left of its hosts remain. If these are enough, the run
+// continues on them immediately or, if it may grow, on as many hosts as are free. If they are not
+// enough, or if the run is not elastic, With returns d.
 func (d Demand) With(left int, grow spec.Grow) Demand {
 	if !d.Elastic || left < d.MinHosts {
 		return d
@@ -62,8 +62,8 @@ func (p *planner) offer(r *run) []place {
 // begins returns when an elastic run stops waiting for more hosts.
 func (r *run) begins() time.Time { return r.Enough.Add(r.Demand.JoinWait) }
 
-// most returns an elastic run's places on as many hosts as are free, given its places on the
-// minimum.
+// most returns an elastic run's places on as many hosts as are free. places are its places on the
+// minimum number of hosts.
 func (p *planner) most(r *run, places []place) []place {
 	least := r.shape
 	for fewest, most := r.Demand.MinHosts, r.Demand.MaxHosts; fewest < most; {

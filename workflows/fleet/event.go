@@ -5,14 +5,14 @@ import "time"
 // Event is a fleet's event.
 type Event interface{ event() }
 
-// Joined reports that a host worker has joined, or rejoined, and what runs hold on it.
+// Joined reports that a host worker has joined or rejoined, and what runs hold on it.
 type Joined struct {
 	Host  Host      `json:"host"`
 	Holds []Holding `json:"holds,omitempty"`
 	Now   time.Time `json:"-"`
 }
 
-// Silent reports that a host worker has stopped answering. It applies only to that instance.
+// Silent reports that a host worker has stopped answering. It applies only to the given instance.
 type Silent struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
@@ -26,8 +26,8 @@ type Left struct {
 	Now      time.Time `json:"-"`
 }
 
-// Cordoned reports that a host must not get new tasks. With Drain, its present tasks must end or
-// move by the deadline, if it has one.
+// Cordoned reports that a host must not get new tasks. If Drain is set, its present tasks must end
+// or move, by the deadline if there is one.
 type Cordoned struct {
 	Name     string    `json:"name"`
 	Reason   string    `json:"reason,omitempty"`
@@ -42,19 +42,19 @@ type Uncordoned struct {
 	Now  time.Time `json:"-"`
 }
 
-// Asked reports that a run requests capacity for a generation. It may be repeated: a run with a
-// grant gets the same grant again. The capacity that the run holds for earlier generations may be
-// reused for the new one, and is released with its grant.
+// Asked reports that a run requests capacity for a generation. It may be repeated; a run that
+// already has a grant gets the same grant again. The capacity that the run holds for earlier
+// generations may be reused for the new one. Whatever is not reused is released with the grant.
 type Asked struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
-	// Try counts the grants of this generation that hosts refused.
+	// Try is the number of this generation's grants that hosts have refused.
 	Try    int    `json:"try,omitempty"`
 	Demand Demand `json:"demand"`
 	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
-	// Last reports whether the run no longer waits: it is either granted now, or refused with a
-	// description of what is missing.
+	// Last reports whether the run no longer waits. It is then either granted now, or refused with
+	// a description of what is missing.
 	Last bool      `json:"last,omitempty"`
 	Now  time.Time `json:"-"`
 }
@@ -67,8 +67,8 @@ type Placed struct {
 }
 
 // Refused reports that one of a grant's hosts has refused its tasks, and that the remaining hosts
-// have released theirs. The whole grant is returned, and the run waits for its next try and keeps
-// its age.
+// have released theirs. The whole grant is returned. The run keeps its age, and waits for its next
+// try.
 type Refused struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
@@ -78,9 +78,9 @@ type Refused struct {
 	Now        time.Time `json:"-"`
 }
 
-// Freed reports that a run no longer holds anything on a host. An empty Host means that the run has
-// finished, and neither holds nor waits for anything. If Host is set, a grant that is not placed is
-// kept because it is newer.
+// Freed reports that a run no longer holds anything on a host. If Host is empty, the run has
+// finished, and neither holds nor waits for anything. If Host is set, a grant that is not yet
+// placed is kept, because it is newer.
 type Freed struct {
 	Run  Run       `json:"run"`
 	Host string    `json:"host,omitempty"`
@@ -106,19 +106,20 @@ func (Passed) event()     {}
 // Action is something that the caller must do after an event.
 type Action interface{ action() }
 
-// Grant gives a run all the capacity that it requested, or the reason why it can never be granted.
+// Grant gives a run all the capacity that it requested, or reports why the request can never be
+// granted.
 type Grant struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
-	// Try is the number of the request. The run ignores answers to earlier ones.
+	// Try is the number of the request. The run ignores answers to earlier requests.
 	Try int `json:"try,omitempty"`
 	// Places is ordered by lowest rank. If it is empty, the run is refused.
 	Places  []Place `json:"places,omitempty"`
 	Refusal string  `json:"refusal,omitempty"`
 }
 
-// Move requests that a run leave a draining host by the deadline, if any. A group leaves with its
-// next generation.
+// Move requests that a run leave a draining host by the deadline, if there is one. A group leaves
+// with its next generation.
 type Move struct {
 	Run      Run       `json:"run"`
 	Host     string    `json:"host"`

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// guard reserves capacity on a host for waiting runs that come first.
+// guard reserves capacity on a host for waiting runs that are earlier in the queue.
 type guard struct {
 	on bool
-	// until is their earliest start, or zero if unknown.
+	// until is the earliest time at which one of these runs can start, or zero if unknown.
 	until time.Time
-	// rest is the capacity that none of them can use, and listed holds GPUs that they request by
-	// name.
+	// rest is the capacity that none of these runs can use, and listed the GPUs that they request
+	// by name.
 	rest   room
 	listed []string
 }
 
-// protect makes a pending run guard the hosts that it could use. A run that could not start even
-// on empty hosts guards nothing, because it does not wait for other runs.
+// protect makes a pending run guard the hosts that it could use. A run that could not start even on
+// empty hosts does not guard any, because it is not waiting for other runs.
 func (p *planner) protect(r *run) {
 	if p.open == 0 || !slices.ContainsFunc(p.class(r).hosts, func(h *host) bool { return h.ready && !h.guard.on }) {
 		return
@@ -28,7 +28,7 @@ func (p *planner) protect(r *run) {
 	}
 	var turn time.Time
 	var places []place
-	if r.Enough.IsZero() { // otherwise a short run on the host could make it restart its wait
+	if r.Enough.IsZero() { // otherwise a short run on the host could make r restart its wait
 		turn, places = p.turn(r, hosts)
 	}
 	for _, h := range hosts {
@@ -50,13 +50,13 @@ func (p *planner) protect(r *run) {
 type use struct {
 	room
 	alone bool
-	// contested reports whether it includes GPUs that the guarding run requests by name.
+	// contested reports whether the capacity includes GPUs that the guarding run requests by name.
 	contested bool
 	end       int64 // in nanoseconds
 }
 
-// turn returns when a run could start, given the known ends of other runs, and its places. The
-// time is zero if unknown.
+// turn returns the time at which a run could start, given the known ends of other runs, and the
+// run's places. The time is zero if it is unknown.
 func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	p.uses, p.ends = p.uses[:0], p.ends[:0]
 	for _, h := range hosts {
@@ -91,8 +91,8 @@ func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	return time.Unix(0, ends[i]).UTC(), at(ends[i])
 }
 
-// after returns a host's capacity once all uses that end by the given time are over. For a run
-// that needs the host exclusively it is zero until all uses are over.
+// after returns a host's capacity once all uses that end by the given time are over. For a run that
+// needs the host exclusively, the capacity is zero until all uses are over.
 func (r *run) after(end int64, h *host, uses []use) room {
 	free := r.all(h)
 	for i := range uses {
@@ -111,8 +111,8 @@ func (r *run) after(end int64, h *host, uses []use) room {
 	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
-// restOf returns the host capacity that a run does not need at its turn or, if its turn is unknown,
-// at any time.
+// restOf returns the capacity of a host that a run does not need at its turn or, if the turn is
+// unknown, at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
 		if r.Demand.Exclusive {

@@ -7,17 +7,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Host describes a joining host worker.
+// Host describes a host worker that joins.
 type Host struct {
 	// Name is unique in the fleet. Instance distinguishes host workers with the same name, and Boot
-	// their machine's boots.
+	// identifies the machine's current boot.
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Boot     string `json:"boot,omitempty"`
 	// Address is the host's address for other hosts.
 	Address string `json:"address,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Supervisor is the supervisor's version, if an upgrade during runs made it differ.
+	// Supervisor is the supervisor's version, if it differs because of an upgrade during runs.
 	Supervisor string `json:"supervisor,omitempty"`
 	// Slots limits the tasks on the host; 0 means no limit.
 	Slots int `json:"slots,omitempty"`
@@ -34,15 +34,15 @@ type Host struct {
 	// Checks lists the host's checks by name, and Failing the failed ones.
 	Checks  []string      `json:"checks,omitempty"`
 	Failing []FailedCheck `json:"failing,omitempty"`
-	// Store describes how to make the host keep a run's files, without the host's name. If it is
-	// nil, the host cannot.
+	// Store describes how to make the host store a run's files, without the host's name. It is nil
+	// if the host cannot store files.
 	Store *spec.HostService `json:"store,omitempty"`
 }
 
 // GPU is a host's GPU.
 type GPU struct {
-	// Name is the GPU's name in CUDA_VISIBLE_DEVICES on the host. Empty means the GPU's number on
-	// the host, from 0.
+	// Name is the GPU's name in CUDA_VISIBLE_DEVICES on the host. If it is empty, the name is the
+	// GPU's number on the host, from 0.
 	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Memory is in bytes.
@@ -76,7 +76,7 @@ type HostState string
 const (
 	HostReady    HostState = "ready"
 	HostCordoned HostState = "cordoned" // gets no new tasks
-	HostDraining HostState = "draining" // gets no new tasks; present ones are moved or awaited
+	HostDraining HostState = "draining" // gets no new tasks; its present tasks are to end or move
 	HostSilent   HostState = "silent"   // does not answer
 )
 
@@ -86,13 +86,13 @@ type HostStatus struct {
 	State HostState `json:"state"`
 	// CordonedBy explains why the host does not get new tasks.
 	CordonedBy CordonedBy `json:"cordoned_by,omitempty"`
-	// Reason is given with a cordon or a drain, Deadline with a drain.
+	// Reason is set for a cordon or a drain, and Deadline for a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Since is the start of the state.
+	// Since is when the host entered its state.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`
-	// Used and UsedGPUs count the slots and GPUs that are held or granted.
+	// Used and UsedGPUs are the numbers of slots and GPUs that are held or granted.
 	Used     int `json:"used"`
 	UsedGPUs int `json:"used_gpus,omitempty"`
 }

@@ -17,14 +17,14 @@ type host struct {
 	Holds []held `json:"holds,omitempty"`
 	// granted lists the runs with grants that are not placed yet.
 	granted []*run
-	// room is the host's free capacity for a run that does not use it yet. users counts the
-	// runs that do.
+	// room is the host's free capacity for a run that does not yet use the host. users is the
+	// number of runs that use it.
 	room
 	users     int
 	exclusive bool // reserved for a single run
 	// guard is the capacity that earlier runs leave to later ones; see [Machine.decide].
 	guard guard
-	ready bool // during a decision
+	ready bool // valid during a decision
 	// firstUse and lastUse delimit the host's part of the fleet's uses; see [planner.turn].
 	firstUse, lastUse int
 }
@@ -40,7 +40,7 @@ type room struct{ slots, gpus int }
 // noBound is the slot count of a host that does not limit its tasks.
 const noBound = 1 << 30
 
-// cordon keeps new tasks from a host.
+// cordon prevents a host from getting new tasks.
 type cordon struct {
 	On       bool      `json:"on,omitempty"`
 	Drain    bool      `json:"drain,omitempty"`
@@ -49,7 +49,7 @@ type cordon struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-// named is a departed host's cordon.
+// named is the cordon of a host that has left.
 type named struct {
 	Name string `json:"name"`
 	cordon
@@ -73,12 +73,12 @@ func (h *host) state() HostState {
 	return HostReady
 }
 
-// all returns the host's capacity when empty.
+// all returns the host's capacity when it is empty.
 func (h *host) all() room {
 	return room{cmp.Or(h.Slots, noBound), len(h.GPUs)}
 }
 
-// all returns an empty host's capacity for the run.
+// all returns the capacity that h has for the run when it is empty.
 func (r *run) all(h *host) room {
 	all := h.all()
 	if r.over {
@@ -148,7 +148,7 @@ func (m *Machine) left(e Left) {
 	}
 }
 
-// remove removes a host from the fleet. Its cordon stays.
+// remove removes a host from the fleet. Its cordon remains.
 func (m *Machine) remove(h *host) {
 	for _, o := range slices.Clone(h.Holds) {
 		h.drop(o.run)
@@ -205,7 +205,7 @@ func (h *host) hold(r *run, n Holding) {
 	h.count()
 }
 
-// holding returns the run's index in holds, and whether it exists.
+// holding returns the index of the run's entry in Holds, and whether there is one.
 func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.Holds, r.ID, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
@@ -225,8 +225,8 @@ func (h *host) drop(r *run) {
 	h.count()
 }
 
-// share returns the capacity that counts for a run on the host. It is the larger of the hold and
-// the grant, because the grant becomes the hold.
+// share returns the host's capacity that counts as used by a run. It is the larger of what the run
+// holds and what it was granted, because it will hold what it was granted.
 func (h *host) share(r *run) (s room, alone bool) {
 	if len(r.held) == 0 && r.State != granted {
 		return room{}, false
@@ -254,8 +254,8 @@ func (h *host) each(f func(r *run, s room, alone bool)) {
 	}
 }
 
-// count computes the remaining capacity, which is negative if a host reported that runs hold more
-// than it provides.
+// count computes the host's remaining capacity. It is negative if the host has reported that runs
+// hold more than it provides.
 func (h *host) count() {
 	h.room, h.users, h.exclusive = h.all(), 0, false
 	h.each(func(_ *run, s room, alone bool) {
@@ -265,8 +265,8 @@ func (h *host) count() {
 	})
 }
 
-// free returns the capacity for a run that may already use some of the host, and whether it is the
-// host's only run.
+// free returns the free capacity for a run, including what the run already uses on the host, and
+// whether the run is the host's only one.
 func (h *host) free(r *run) (free room, alone bool) {
 	if !h.exclusive && !r.over && len(r.held) == 0 && len(r.shape.listed) == 0 {
 		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0
@@ -274,7 +274,7 @@ func (h *host) free(r *run) (free room, alone bool) {
 	return h.roomAt(r, time.Time{})
 }
 
-// roomAt is like free, but as of time t, without the runs that are known to finish by t.
+// roomAt is like free, but as of time t, ignoring runs that are known to finish by t.
 func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	free, alone = r.all(h), true
 	contested := false

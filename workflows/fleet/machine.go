@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine decides which run gets capacity, and when. It keeps the queue of pending runs, and the
-// grants. Its planner finds places on its roster's hosts. A Machine is not safe for concurrent use.
+// Machine decides which run gets capacity, and when. It keeps the grants and the queue of pending
+// runs. Its planner finds places on its roster's hosts. A Machine is not safe for concurrent use.
 type Machine struct {
 	planner
 	// runs is only for look-ups, because map order is random.
@@ -34,21 +34,21 @@ type run struct {
 	Since      time.Time `json:"since,omitzero"`
 	Refusals   []refusal `json:"refusals,omitempty"`
 	Places     []place   `json:"places,omitempty"`
-	// GrantedAt is the time of the grant, and Ends the end of the run, if known.
+	// GrantedAt is the time of the grant, and Ends the time by which the run ends, if known.
 	GrantedAt time.Time `json:"granted_at,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
-	// New is set until the fleet has checked whether its hosts could ever meet the demand.
+	// New reports whether the fleet has yet to check if its hosts could ever meet the demand.
 	New bool `json:"new,omitempty"`
-	// Told is set once the run was asked to return its capacity.
+	// Told reports whether the run was asked to return its capacity.
 	Told bool `json:"told,omitempty"`
-	// Enough is when enough hosts became free for an elastic run that waits for more. It is zero
-	// while too few are free.
+	// Enough is the time since when enough hosts have been free for an elastic run that waits for
+	// more. It is zero while too few are free.
 	Enough time.Time `json:"enough,omitzero"`
 
 	// shape is derived from the demand.
 	shape shape
 	class *class
-	over  bool // it needs more slots than its class has, which is allowed
+	over  bool // the run needs more slots than its class has, which is allowed
 	// held lists the hosts where the run holds something, by name.
 	held []*host
 	// last reports whether the run is refused unless it is granted immediately.
@@ -58,7 +58,7 @@ type run struct {
 type runState int
 
 const (
-	holding runState = iota // it waits for nothing
+	holding runState = iota // the run is not waiting
 	waiting
 	granted
 )
@@ -71,12 +71,13 @@ type refusal struct {
 }
 
 const (
-	// maxRefusals limits the hosts that a run avoids. A host is avoided for firstRefusal, and twice
-	// as long each time it refuses the run, up to lastRefusal, unless it rejoins before. A disk may
-	// be full for a second, or for a day.
+	// maxRefusals limits the number of hosts that a run avoids. A run avoids a host for
+	// firstRefusal after its first refusal, and twice as long after each further one, up to
+	// lastRefusal, unless the host rejoins earlier. The reason for a refusal, such as a full disk,
+	// may last a second or a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is how long after the last join the fleet expects more hosts.
+	// settling is how long the fleet expects more hosts after the last one joined.
 	settling = 30 * time.Second
 	// maxWaiting limits the queue.
 	maxWaiting = 5000
@@ -126,7 +127,7 @@ func (m *Machine) Step(e Event) []Action {
 	return append(actions, m.decide()...)
 }
 
-// goOn advances the time, never backwards, because events may be late.
+// goOn advances the time, but never sets it back, because events may be late.
 func (m *Machine) goOn(now time.Time) {
 	if now.After(m.now) {
 		m.now = now
@@ -136,12 +137,13 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
-// dropRefusals drops refusals, so that the hosts may be tried again.
+// dropRefusals drops the refusals that are over, so that their hosts may be tried again.
 func (r *run) dropRefusals(over func(refusal) bool) {
 	r.Refusals = slices.DeleteFunc(r.Refusals, over)
 }
 
-// Wake returns when the machine needs [Passed], or zero if it needs another event first.
+// Wake returns the time at which the machine needs [Passed], or zero if it needs another event
+// first.
 func (m *Machine) Wake() (at time.Time) {
 	sooner := func(t time.Time) {
 		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
@@ -207,7 +209,7 @@ func (m *Machine) asked(e Asked) []Action {
 	return actions
 }
 
-// meet starts to track a run.
+// meet returns the record of a run, and creates it if necessary.
 func (m *Machine) meet(id Run, generation int) *run {
 	m.met++
 	r := &run{ID: id, Generation: generation, Number: m.met}
@@ -215,7 +217,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 	return r
 }
 
-// set gives a run a demand.
+// set sets the run's demand.
 func (r *run) set(d Demand) {
 	r.Demand, r.shape, r.class = d, shapeOf(d.on(d.MinHosts)), nil
 	r.Demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
@@ -237,7 +239,7 @@ func (m *Machine) placed(e Placed) []Action {
 	for _, p := range places {
 		h := m.host(p.Host)
 		if h == nil {
-			continue // the run has left since
+			continue // the run has left the queue since
 		}
 		h.hold(r, Holding{Run: r.ID, Generation: r.Generation, Tasks: p.Tasks, Devices: p.Devices, Exclusive: r.Demand.Exclusive})
 		if h.Cordon.Drain {
@@ -267,7 +269,7 @@ func (m *Machine) refused(e Refused) {
 	m.enqueue(r)
 }
 
-// refusalLasts returns how long a run avoids a host after its try-th refusal.
+// refusalLasts returns how long a run avoids a host after the host's try-th refusal.
 func refusalLasts(try int) time.Duration {
 	return min(firstRefusal<<min(max(try-1, 0), 16), lastRefusal)
 }
@@ -317,7 +319,7 @@ func (m *Machine) unqueue(r *run) {
 	}
 }
 
-// forget drops a run that neither waits nor holds anything.
+// forget drops a run if it neither waits nor holds anything.
 func (m *Machine) forget(r *run) {
 	if r.State == holding && len(r.held) == 0 {
 		delete(m.runs, r.ID)

@@ -17,7 +17,7 @@ type Answer struct {
 	Return *Return `json:"return,omitempty"`
 }
 
-// HostLeaseInput names a host, which stays in a fleet until the activity returns.
+// HostLeaseInput names a host, which remains in the fleet until the activity returns.
 type HostLeaseInput struct {
 	Host     string `json:"host"`
 	Instance string `json:"instance"`
@@ -25,16 +25,17 @@ type HostLeaseInput struct {
 	Beat time.Duration `json:"beat"`
 }
 
-// minBeat is the heartbeat interval of a host in a small fleet, and eachBeat the interval between
-// the heartbeats of any two hosts in a large one.
+// minBeat is the heartbeat interval of a host in a small fleet, and eachBeat the average interval
+// between heartbeats in a large one.
 const minBeat, eachBeat = 5 * time.Second, 25 * time.Millisecond
 
 // HeartbeatInterval returns the heartbeat interval in a fleet with the given number of hosts. A
-// host is silent after three missed heartbeats. All hosts together send at most 40 heartbeats per
-// second, because they go to one workflow, and the server writes its changes one after another.
+// host counts as silent after three missed heartbeats. All hosts together send at most 40
+// heartbeats per second, because the heartbeats go to one workflow, whose changes the server writes
+// one after another.
 func HeartbeatInterval(hosts int) time.Duration { return max(minBeat, time.Duration(hosts)*eachBeat) }
 
-// CheckInput names runs that may have finished without a message to their fleet.
+// CheckInput names runs that may have finished without notifying their fleet.
 type CheckInput struct {
 	Runs []Run `json:"runs"`
 }

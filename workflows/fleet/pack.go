@@ -8,7 +8,8 @@ import (
 )
 
 // A state with more than packAbove hosts and runs is packed, because a server terminates a workflow
-// that passes on more than 2 MiB. maxUnpacked limits its unpacked bytes.
+// that passes more than 2 MiB to its next execution. maxUnpacked limits the size of an unpacked
+// state, in bytes.
 const packAbove, maxUnpacked = 200, 128 << 20
 
 // Pack returns the state, compressed if it is large.
@@ -22,7 +23,7 @@ func (s State) Pack() (State, error) {
 	}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(text) // a buffer takes everything
+	_, _ = z.Write(text) // writing to a buffer never fails
 	_ = z.Close()
 	return State{Packed: packed.Bytes()}, nil
 }
@@ -36,7 +37,7 @@ func (s State) Unpack() (State, error) {
 	if err != nil {
 		return s, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reads everything, to verify the checksum
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // reading to the end verifies the checksum
 	if err != nil {
 		return s, err
 	}

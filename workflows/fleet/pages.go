@@ -1,10 +1,11 @@
 package fleet
 
-// HostsPerPage and WaitingPerPage limit the hosts and the runs in one answer of a fleet, because a
-// server rejects answers above 2 MiB.
+// HostsPerPage and WaitingPerPage limit the hosts and the runs in one of a fleet's answers, because
+// a server rejects answers above 2 MiB.
 const HostsPerPage, WaitingPerPage = 100, 1000
 
-// AllHosts returns a fleet's hosts, page by page. Each page starts after a name.
+// AllHosts returns a fleet's hosts, page by page. ask returns the page that starts after the given
+// name.
 func AllHosts(ask func(after string) ([]HostStatus, error)) ([]HostStatus, error) {
 	var all []HostStatus
 	for after := ""; ; after = all[len(all)-1].Name {
@@ -15,7 +16,8 @@ func AllHosts(ask func(after string) ([]HostStatus, error)) ([]HostStatus, error
 	}
 }
 
-// AllWaiting returns the waiting runs, page by page. Each page starts after a position.
+// AllWaiting returns the waiting runs, page by page. ask returns the page that starts after the
+// given position.
 func AllWaiting(ask func(after int) ([]Waiting, error)) ([]Waiting, error) {
 	var all []Waiting
 	for {
@@ -29,7 +31,7 @@ func AllWaiting(ask func(after int) ([]Waiting, error)) ([]Waiting, error) {
 // Hosts returns all hosts, by name.
 func (ro *roster) Hosts() []HostStatus { return ro.HostsAfter("", len(ro.hosts)) }
 
-// HostsAfter returns the hosts that come after a name, limited to most.
+// HostsAfter returns at most most hosts, starting after the given name.
 func (ro *roster) HostsAfter(name string, most int) []HostStatus {
 	first, found := ro.hostIndex(name)
 	if found {

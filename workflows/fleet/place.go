@@ -51,7 +51,7 @@ func (sh *shape) search(seats []*seat) []place {
 	return sh.packed(chosen, others, left)
 }
 
-// sizes returns the groups' task counts.
+// sizes returns the number of tasks in each group.
 func sizes(sh *shape) []int {
 	list := make([]int, len(sh.groups))
 	for i := range sh.groups {
@@ -110,7 +110,7 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 		}
 	}
 	if more := sh.min - len(chosen); rest == 0 && more > 0 {
-		// The run needs more hosts: deal the tasks out again among all of them.
+		// The run needs more hosts. Deal the tasks out again, among all hosts.
 		slices.SortFunc(others, bestFit)
 		chosen = append(chosen, others[:min(more, len(others))]...)
 		for _, s := range chosen {
@@ -125,8 +125,8 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	return sh.ranked(chosen)
 }
 
-// next returns the seat to fill next: among the seats that fit all remaining tasks, the seat with
-// the least capacity left over, and otherwise the seat that fits most tasks.
+// next returns the seat to fill next: of the seats that fit all remaining tasks, the one with the
+// least capacity left over; if there is none, the seat that fits the most tasks.
 func (sh *shape) next(others []*seat, left []int, rest int) int {
 	best := -1
 	for i, s := range others {
@@ -140,7 +140,7 @@ func (sh *shape) next(others []*seat, left []int, rest int) int {
 	return best
 }
 
-// even returns hosts that can accept equally many tasks.
+// even returns hosts that can accept the same number of tasks each.
 func (sh *shape) even(others []*seat, rest int) []*seat {
 	each := (rest + sh.min - 1) / sh.min
 	fit := slices.DeleteFunc(slices.Clone(others), func(s *seat) bool { return s.fits < each })
@@ -151,7 +151,7 @@ func (sh *shape) even(others []*seat, rest int) []*seat {
 	return fit[:sh.min]
 }
 
-// dealt deals the tasks out one by one, each to a host with the fewest tasks.
+// dealt deals the tasks out one by one, each to the host with the fewest tasks.
 func (sh *shape) dealt(seats []*seat, left []int) []place {
 	slices.SortStableFunc(seats, func(a, b *seat) int { return cmp.Compare(a.prefer, b.prefer) })
 	for _, i := range sh.byNeed {
@@ -174,7 +174,7 @@ func (sh *shape) dealt(seats []*seat, left []int) []place {
 	return sh.ranked(slices.DeleteFunc(seats, func(s *seat) bool { return s.tasks == 0 }))
 }
 
-// ranked gives the ranks to the seats, in blocks or, dealt out over all hosts, one by one.
+// ranked assigns the ranks to the seats, either in blocks or dealt out one by one over all hosts.
 func (sh *shape) ranked(seats []*seat) []place {
 	if len(seats) < sh.min || len(seats) > sh.max {
 		return nil

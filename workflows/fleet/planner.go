@@ -8,13 +8,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// planner finds places for runs on a roster's hosts. It does not know the queue. Its caller tries
-// runs in their order, and protects capacity for the runs that must wait.
+// planner finds places for runs on a roster's hosts. It does not know the queue. The caller tries
+// the runs in queue order, and protects capacity for those that must wait.
 type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
-	// open counts the ready hosts that no run guards in this decision.
+	// open is the number of ready hosts that no run guards in this decision.
 	open int
 	// Searches reuse seats and choice; look-aheads reuse uses and ends.
 	seats  []seat
@@ -23,7 +23,7 @@ type planner struct {
 	ends   []int64
 }
 
-// unguard starts a decision without guarded hosts.
+// unguard removes all guards, at the start of a decision.
 func (p *planner) unguard() {
 	p.open = 0
 	for _, h := range p.hosts {
@@ -39,7 +39,7 @@ func (p *planner) try(r *run) []place {
 	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
 }
 
-// search returns places for a run on hosts with the given capacity, or none.
+// search returns places for a run on hosts with the given capacity, or nil.
 func (p *planner) search(r *run, hosts []*host, rooms func(*host) room) []place {
 	p.seats = p.seats[:0]
 	for _, h := range hosts {
@@ -90,7 +90,7 @@ func (p *planner) roomFor(r *run, h *host) room {
 	return room{min(free.slots, rest.slots), min(free.gpus, rest.gpus)}
 }
 
-// openFor returns the hosts that may accept tasks of a run.
+// openFor returns the hosts that may accept a run's tasks.
 func (p *planner) openFor(r *run) []*host {
 	list := make([]*host, 0, len(p.class(r).hosts))
 	for _, h := range p.class(r).hosts {

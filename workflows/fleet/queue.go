@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// decide grants capacity to the runs that may have it, in queue order. A run that must wait guards
-// the hosts that it could use against later runs, unless an earlier run already does.
+// decide grants capacity, in queue order, to the runs that fit. A run that must wait guards the
+// hosts that it could use against later runs, unless an earlier run already guards them.
 func (m *Machine) decide() []Action {
 	var actions []Action
 	m.unguard()
@@ -37,7 +37,8 @@ func (m *Machine) decide() []Action {
 	return actions
 }
 
-// neverFits returns why a run must be refused if the hosts could never meet its demand.
+// neverFits returns why the hosts could never meet a run's demand, so that the run must be refused,
+// or nil.
 func (m *Machine) neverFits(r *run) error {
 	if r.Demand.WaitForHosts || m.couldStart(r, m.openFor(r)) {
 		return nil // the remaining checks are slow for thousands of runs
@@ -53,13 +54,13 @@ func (r *run) preference(h *host) int {
 	return noBound
 }
 
-// open reports whether a host may get tasks of a run.
+// open reports whether the host may get tasks from the run.
 func (r *run) open(h *host) bool {
 	return h.state() == HostReady &&
 		(len(r.Refusals) == 0 || !slices.ContainsFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name }))
 }
 
-// endsBy reports whether a run that starts now finishes by the given time.
+// endsBy reports whether the run, if it starts now, is certain to finish by then.
 func (r *run) endsBy(now, then time.Time) bool {
 	return r.Demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.Demand.MaxRunTime).After(then)
 }
@@ -89,7 +90,7 @@ func (m *Machine) grant(r *run, places []place) {
 	}
 }
 
-// takeBack withdraws a grant that is not placed.
+// takeBack withdraws a run's grant that is not yet placed.
 func (m *Machine) takeBack(r *run) {
 	if r.State != granted {
 		return
@@ -115,7 +116,8 @@ func (r *run) grant() Grant {
 	return g
 }
 
-// placeOn returns a host's place in a grant that is not placed, or nil.
+// placeOn returns a host's place in the run's grant, or nil if there is none or the grant is
+// already placed.
 func (r *run) placeOn(host string) *place {
 	if r.State != granted {
 		return nil

@@ -13,7 +13,7 @@ import (
 // roster holds a fleet's hosts.
 type roster struct {
 	hosts   []*host // by name
-	cordons []named // of absent hosts, the oldest first
+	cordons []named // of hosts that have left, the oldest first
 	version int     // incremented whenever hosts change
 }
 
@@ -29,15 +29,15 @@ func (ro *roster) hostIndex(name string) (int, bool) {
 	return slices.BinarySearchFunc(ro.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
 }
 
-// isBack reports whether a host has returned since the given time, as the same or another host
-// worker. Its earlier silence then does not count.
+// isBack reports whether a host has returned since the given time, with the same host worker or
+// another. If so, its earlier silence does not count.
 func (ro *roster) isBack(name string, since time.Time) bool {
 	h := ro.host(name)
 	return h != nil && !h.Silent && h.Since.After(since)
 }
 
-// CheckJoin returns why a host cannot join: its name is in use by a living host, or the fleet is
-// full. [Machine.Step] then ignores it.
+// CheckJoin returns an error if a host cannot join, because its name is in use by a living host or
+// because the fleet is full. In that case, [Machine.Step] ignores the event.
 func (ro *roster) CheckJoin(e Joined) error {
 	h := ro.host(e.Host.Name)
 	switch {
@@ -63,10 +63,10 @@ func (ro *roster) longestSilent() (longest *host) {
 	return longest
 }
 
-// CheckCordon returns why the host cannot be cordoned.
+// CheckCordon returns why the host cannot be cordoned, or nil.
 func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
-// CheckUncordon returns why the host cannot be uncordoned.
+// CheckUncordon returns why the host cannot be uncordoned, or nil.
 func (ro *roster) CheckUncordon(e Uncordoned) error {
 	if h := ro.host(e.Name); h != nil && !h.Cordon.On && len(h.Failing) > 0 {
 		return fmt.Errorf("host %s is cordoned by its %s. It gets tasks again once the check succeeds", h.Name, h.Failing[0])
@@ -86,7 +86,7 @@ func UnknownHost(name string, there []string) string {
 	return fmt.Sprintf("this queue has no host %q%s", name, whoIsThere(there))
 }
 
-// cordonOf returns a returning host's cordon.
+// cordonOf returns the cordon of a host that has returned.
 func (ro *roster) cordonOf(name string) cordon {
 	i := slices.IndexFunc(ro.cordons, func(n named) bool { return n.Name == name })
 	if i < 0 {
@@ -117,7 +117,7 @@ func whoIsThere(names []string) string {
 	return "; the queue has " + shorten.List(names, maxNamed)
 }
 
-// Count returns the number of hosts, silent ones included.
+// Count returns the number of hosts, including silent ones.
 func (ro *roster) Count() int { return len(ro.hosts) }
 
 // AnyHost returns the first responsive host that accept accepts.

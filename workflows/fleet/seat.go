@@ -9,7 +9,7 @@ import (
 type seat struct {
 	host   *host
 	number int // in name order
-	room       // what is left
+	room       // the remaining capacity
 	from   room
 	// fits is how many tasks would fit on the host in total.
 	fits int
@@ -23,11 +23,11 @@ type seat struct {
 	claims []claim
 }
 
-// claim holds a pool's GPUs on a host.
+// claim records the GPUs that a pool uses on a host.
 type claim struct {
 	pool, gpus, tasks int
-	all               bool     // the tasks are not limited: the host has no GPUs
-	listed            []string // those that are requested by name
+	all               bool     // the number of tasks is not limited, because the host has no GPUs
+	listed            []string // GPUs requested by name
 }
 
 // clear removes all tasks from a seat.
@@ -35,7 +35,7 @@ func (s *seat) clear() {
 	s.room, s.tasks, s.counts, s.claims = s.from, 0, nil, nil
 }
 
-// add seats up to n tasks of a group and returns the number seated.
+// add seats up to n tasks of a group, and returns how many were seated.
 func (s *seat) add(groups []group, i, n int) int {
 	n = min(n, s.slots)
 	switch g := &groups[i]; {
@@ -58,7 +58,7 @@ func (s *seat) add(groups []group, i, n int) int {
 	return n
 }
 
-// claim takes the GPUs for up to n tasks, and returns the number of tasks that get some.
+// claim takes the GPUs for up to n tasks, and returns the number of tasks that get GPUs.
 func (s *seat) claim(g *group, n int) int {
 	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
 	if at < 0 {
@@ -121,8 +121,8 @@ func (s *seat) fitting(sh *shape, left []int) int {
 	return trial.fill(sh, slices.Clone(left))
 }
 
-// bestFit orders seats by their remaining capacity: preferred ones first, then the seats that use
-// their GPUs and slots best.
+// bestFit orders seats by their remaining capacity: preferred hosts come first, followed by the
+// seats whose GPUs and slots are used best.
 func bestFit(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shape is a demand, prepared for the search for places.
+// shape is a demand in the form that the search for places uses.
 type shape struct {
 	tasks    int
 	groups   []group // in rank order
@@ -20,7 +20,7 @@ type shape struct {
 	prefer   []string
 }
 
-// group is a demand's group, with its first task's rank.
+// group is a demand's group together with the rank of its first task.
 type group struct {
 	Group
 	first  int

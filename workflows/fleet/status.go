@@ -9,8 +9,8 @@ import (
 // Front returns the first runs of the queue, limited to most.
 func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }
 
-// QueueAfter returns the runs that wait after a position, in order, limited to most because
-// describing why a thousand runs wait takes some time.
+// QueueAfter returns at most most waiting runs, in order, starting after the given position. They
+// are limited because it takes some time to describe why a thousand runs are waiting.
 func (m *Machine) QueueAfter(position, most int) []Waiting {
 	runs := m.waiting[min(max(0, position), len(m.waiting)):]
 	runs = runs[:min(most, len(runs))]
@@ -34,8 +34,8 @@ func (m *Machine) QueueAfter(position, most int) []Waiting {
 // Waiting returns the number of waiting runs.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
-// Unplaced returns at most most runs that may have finished without a message. These are granted
-// runs that have not reported their placement, and the queue's first runs.
+// Unplaced returns at most most runs that may have finished without a message. These are runs that
+// were granted but have not reported their placement, and the first runs in the queue.
 func (m *Machine) Unplaced(most int) []Run {
 	var list []Run
 	for _, r := range slices.Concat(m.granted, m.waiting) {
@@ -47,8 +47,8 @@ func (m *Machine) Unplaced(most int) []Run {
 	return list
 }
 
-// Plan returns a run's places if it asked now; an elastic run does not wait for more hosts. The
-// error describes what is missing.
+// Plan returns the places that a run with demand d would get if it asked now and, if elastic, did
+// not wait for more hosts. The error describes what is missing.
 func (m *Machine) Plan(d Demand) ([]Place, error) {
 	if err := m.Impossible(d); err != nil {
 		return nil, err

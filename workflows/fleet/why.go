@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// maxNamed limits the hosts that an explanation names, and maxWords its user-written parts.
+	// maxNamed limits the hosts that an explanation names, and maxWords the length of its parts
+	// that users wrote.
 	maxNamed = 5
 	maxWords = 120
 )
 
-// why returns what a run waits for, and why it is missing: "8 slots with gpu.model == H100: 4 free
-// on gpu-1, gpu-2 draining".
+// why returns what a run is waiting for, and why it is not available, such as "8 slots with
+// gpu.model == H100: 4 free on gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
 	if !r.Enough.IsZero() {
 		return m.whyJoining(r)
@@ -34,7 +35,7 @@ func (m *Machine) why(r *run) string {
 	return text + ": " + m.missing(r)
 }
 
-// inFront names the run that a run must wait for although it would fit.
+// inFront names the run for which r must wait although r would fit.
 func (m *Machine) inFront(r *run) string {
 	for _, w := range m.waiting {
 		if before(w, r) >= 0 {
@@ -57,7 +58,7 @@ func (r *run) unguarded(h *host) room {
 	return free
 }
 
-// wants describes a demand.
+// wants describes what a demand asks for.
 func wants(d *Demand, tasks int) string {
 	var b strings.Builder
 	if d.Elastic {
@@ -98,7 +99,7 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing describes a run's missing capacity by the hosts' free capacity, and why it is not enough.
+// missing describes the free capacity of the hosts, and why it is not enough for a run.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.Demand.Groups {
@@ -152,7 +153,7 @@ func (h *host) isContested(r *run) bool {
 	return is
 }
 
-// listed is a list's first strings and its length.
+// listed holds the first strings of a list, and the list's length.
 type listed struct {
 	texts []string
 	n     int
@@ -171,7 +172,7 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-// Impossible returns why the fleet's hosts could never meet a demand, were they all empty and
+// Impossible returns why the fleet's hosts could never meet a demand, even if all were empty and
 // ready, or nil if they could.
 func (p *planner) Impossible(d Demand) error {
 	r := &run{}
@@ -214,7 +215,7 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 	if len(hosts) == 0 {
 		return fmt.Sprintf("no host in the queue can ever have %s%s", wants(d, r.shape.tasks), whoIsThere(p.names()))
 	}
-	seats := p.choice // from the unsuccessful search
+	seats := p.choice // left by the unsuccessful search
 	for _, s := range seats {
 		s.clear()
 		s.fits = s.fitting(&r.shape, sizes(&r.shape))

@@ -2,17 +2,17 @@ package lease
 
 import "time"
 
-// Loss decides, for the run, when a task's process on a silent host can no longer be alive. Times
-// are the run's, by the server's clock.
+// Loss decides for the run when a task's process on a silent host can no longer be alive. All times
+// are by the server's clock.
 //
 // The run repeatedly offers the task to its host. It calls [Loss.Lost] only while no offer is open,
-// because an open one can be accepted at any moment.
+// because an open offer can be accepted at any moment.
 type Loss struct {
 	bounds Bounds
 	// heard is the last time that the server could have granted a lease.
 	heard time.Time
-	// said is the last time that a witness that has promised to deny could have answered
-	// otherwise. It is zero without a promise.
+	// said is the last time at which a witness could have answered otherwise before it promised to
+	// deny. It is zero if there is no promise.
 	said time.Time
 }
 
@@ -20,7 +20,7 @@ type Loss struct {
 func NewLoss(b Bounds, offered time.Time) *Loss { return &Loss{bounds: b, heard: offered} }
 
 // Heard records that the server could have granted a lease at the given time. The host may have
-// accepted an offer since the promise, which covers only earlier ones.
+// accepted an offer after the promise, which covers only earlier offers.
 func (l *Loss) Heard(at time.Time) {
 	if at.After(l.heard) {
 		l.heard = at
@@ -28,8 +28,8 @@ func (l *Loss) Heard(at time.Time) {
 	l.said = time.Time{}
 }
 
-// Promised records that a witness promised at the given time to deny the lease, after giving no
-// other answer for the duration quiet. One witness is enough.
+// Promised records that a witness, which had given no other answer for the duration quiet, promised
+// at the given time to deny the lease. One witness is enough.
 func (l *Loss) Promised(at time.Time, quiet time.Duration) {
 	if said := at.Add(-quiet); l.said.IsZero() || said.Before(l.said) {
 		l.said = said
@@ -48,7 +48,7 @@ func (l *Loss) FirstWait(now time.Time) time.Duration {
 // Lost reports whether none of the task's processes can be alive.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
-// over returns when the last process must be dead, given what is known.
+// over returns the time by which, given what is known, the last process must be dead.
 func (l *Loss) over() time.Time {
 	long := l.heard.Add(l.bounds.LongPassed())
 	if l.said.IsZero() {
@@ -64,10 +64,10 @@ func (l *Loss) over() time.Time {
 	return long
 }
 
-// minWait is the minimum time an offer stays open, so that a returning host accepts it.
+// minWait is the minimum time an offer stays open, so that a host that returns can accept it.
 const minWait = 2 * time.Second
 
-// Wait returns how long the next offer stays open. Without a promise the run retries when the
+// Wait returns how long the next offer stays open. If there is no promise, the run retries when the
 // server's last lease expires, and then at regular intervals.
 func (l *Loss) Wait(now time.Time) time.Duration {
 	over := l.over()

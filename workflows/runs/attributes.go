@@ -21,8 +21,8 @@ type Attribute struct {
 }
 
 // Attributes returns a run's initial search attributes, in the order of [spec.Attributes]. The run
-// updates them. If a namespace does not have them, lists use the memo and the results of runs
-// instead. host is the only host that can hold the tasks, or empty if unknown.
+// updates them. If a namespace does not define them, lists use the runs' memos and results instead.
+// host is the only host on which the tasks can run, or empty if unknown.
 func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 	full := s.WithDefaults()
 	keyword := func(name, value string) Attribute {
@@ -44,8 +44,8 @@ func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 	}
 }
 
-// WithAttributes starts a run with the attributes that the namespace has. It finds them by trying,
-// because a request for them would cost every start a round trip.
+// WithAttributes starts a run with those attributes that the namespace defines. It finds them by
+// trial, because listing them would cost every start a round trip.
 func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error) error {
 	for {
 		updates := list.Of(set, func(a Attribute) temporal.SearchAttributeUpdate { return a.Set })
@@ -54,7 +54,7 @@ func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error
 		if refused == "" {
 			return err
 		}
-		// The attributes of later versions are registered together: if one is missing, so are all.
+		// The attributes of later versions are registered together. If one is missing, all are.
 		set = slices.DeleteFunc(set, func(a Attribute) bool {
 			return a.Name == refused || !slices.Contains(firstAttributes, a.Name)
 		})

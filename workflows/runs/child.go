@@ -11,8 +11,8 @@ import (
 
 // Options configures a run that is a child workflow.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. It may be a finished run's ID. By default, it is
-	// the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be the ID of a finished run. By default,
+	// it is the spec's name and a random part.
 	ID string
 	// Queue is the task queue of the host workers that execute the run. The default is
 	// [spec.TaskQueue].
@@ -25,31 +25,31 @@ type Options struct {
 	ParentClosePolicy enumspb.ParentClosePolicy
 }
 
-// Child is a run that is a child workflow.
+// Child is a run that was started as a child workflow.
 type Child struct {
 	// ID is the run ID.
 	ID string
-	// ChildWorkflowFuture is for selectors, and reports when the run has started.
+	// ChildWorkflowFuture can be added to selectors, and reports when the run has started.
 	workflow.ChildWorkflowFuture
 }
 
 // Run executes a run as a child workflow and returns its result. The error is nil only on success.
-// It is an [*Error] with the result if the run finished differently, and a [*RunningError] if
-// another run uses the ID. An invalid spec fails the run immediately, with
+// It is an [*Error] with the result if the run finished in any other way, and a [*RunningError] if
+// the ID is used by a run that is still open. An invalid spec fails the run immediately, with
 // [spec.ErrInvalidRunSpec].
 //
-// If ctx is cancelled, the run stops its tasks like `clusterrun stop`. Run then returns with the
-// verdict cancelled.
+// If ctx is cancelled, the run stops its tasks as for `clusterrun stop`, and Run returns a result
+// with the verdict cancelled.
 func Run(ctx workflow.Context, s *spec.RunSpec, o Options) (*spec.RunResult, error) {
 	return Start(ctx, s, o).Wait(ctx)
 }
 
-// Start starts a run as a child workflow, like [Run], and does not wait for it.
+// Start starts a run as a child workflow, like [Run], but does not wait for its result.
 func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 	if o.ID == "" {
 		id := workflow.SideEffect(ctx, func(workflow.Context) any { return NewID(s.Name) })
 		if err := id.Get(&o.ID); err != nil {
-			panic(err) // it is a string
+			panic(err) // a string always converts
 		}
 	}
 	options := workflow.ChildWorkflowOptions{
@@ -63,7 +63,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		// No workflow timeouts: they would close the run without its Release.
 	}
 	// The run itself refuses a bad spec, so changes to the rules do not change the parent's
-	// commands. The facts of a bad spec may have any size.
+	// commands. The memo of a bad spec could be of any size.
 	if s.Validate() == nil {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)

@@ -73,7 +73,7 @@ func ResultOf(err error) *spec.RunResult {
 	case errors.As(err, &panicked), errors.As(err, &closed):
 		message := err.Error()
 		if errors.As(err, &closed) && closed.Unwrap() != nil {
-			message = closed.Unwrap().Error() // without Temporal's names and IDs
+			message = closed.Unwrap().Error() // omits Temporal's names and IDs
 		}
 		return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: ErrPanic, Message: message, ExitCode: exitcode.Machinery}
 	}

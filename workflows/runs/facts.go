@@ -28,7 +28,7 @@ const (
 	MemoTasks   = "tasks"
 	MemoCommand = "command"
 	MemoDir     = "dir"
-	// MemoTorchrun is set if the starter exited like torchrun.
+	// MemoTorchrun is set if the starter exits like torchrun.
 	MemoTorchrun = "torchrun"
 )
 

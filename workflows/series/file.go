@@ -20,7 +20,7 @@ func Append(b []byte, p Point) []byte {
 }
 
 // Parse returns the points of records, in time order. It skips records that are incomplete or
-// have impossible values, since another program may have written them.
+// contain impossible values, since another program may have written them.
 func Parse(b []byte) []Point {
 	points := make([]Point, 0, len(b)/RecordSize)
 	for ; len(b) >= RecordSize; b = b[RecordSize:] {
@@ -38,7 +38,7 @@ func Parse(b []byte) []Point {
 }
 
 const (
-	// maxValue limits all values. It exceeds any host's memory in bytes.
+	// maxValue limits all values. It exceeds the memory of any host, in bytes.
 	maxValue = 1 << 60
 	// Any two times differ by less than the maximum [time.Duration], since lastSecond is in the
 	// year 2106, and maxSeconds is 68 years.

@@ -14,7 +14,8 @@ type Report struct {
 }
 
 const (
-	// MaxMetrics is the maximum number of metrics in a report, and maxName of bytes in a name.
+	// MaxMetrics limits the metrics in a report, and maxName the length of a metric's name, in
+	// bytes.
 	MaxMetrics, maxName = 8, 40
 	// KeptReports limits a process's reports.
 	KeptReports = 160
@@ -33,16 +34,16 @@ func IsMetric(name string) bool {
 	return name != "" && len(name) <= maxName
 }
 
-// Thin returns at most most of the reports, the last one of each interval. The intervals are powers
-// of two, so that thinning what has been thinned loses nothing more. The reports must be in time
-// order.
+// Thin returns at most most of the reports, keeping the last one of each interval. The lengths of
+// intervals are powers of two, so that thinning reports repeatedly does not lose more of them. The
+// reports must be in time order.
 func Thin(reports []Report, most int) []Report {
 	if len(reports) <= most {
 		return reports
 	}
 	whole := reports[len(reports)-1].At.Sub(reports[0].At)
 	for width := time.Millisecond; ; width *= 2 {
-		if int64(whole/width) > int64(most)-2 { // both bounds may lie within an interval
+		if int64(whole/width) > int64(most)-2 { // both ends may lie within an interval
 			continue
 		}
 		kept, last := reports[:0:0], int64(-1)
