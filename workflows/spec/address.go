@@ -13,8 +13,8 @@ import (
 // where "/" is a separator.
 var hostRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// SplitAddress splits "host:port" or "host". The port is 0 if addr has none. An IPv6 address is
-// written in brackets, "[::1]:2222", and returned without them.
+// SplitAddress splits "host:port" or "host". The port is 0 if addr does not contain one. An IPv6
+// address is written in brackets, as in "[::1]:2222", but returned without them.
 //
 // The host names a host worker: a task with the address "host-a:2222" runs on the host whose worker
 // is named "host-a". A name that [IsLoopback] accepts, such as "localhost", means the host that
@@ -35,8 +35,8 @@ func SplitAddress(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// splitHost splits the host from an address. The rest is empty, or a colon and a port that may be
-// invalid.
+// splitHost splits the host from an address. The rest is either empty or a colon followed by a
+// port, which may be invalid.
 func splitHost(addr string) (host, rest string, err error) {
 	if inner, ok := strings.CutPrefix(addr, "["); ok {
 		host, rest, ok = strings.Cut(inner, "]")
@@ -59,8 +59,8 @@ func splitHost(addr string) (host, rest string, err error) {
 	return host, rest, nil
 }
 
-// hostSafe reports whether an IPv6 address is free of characters that are valid in its zone but
-// not in a queue's name.
+// hostSafe reports whether an IPv6 address contains only characters that are valid in a queue's
+// name. Its zone may contain others.
 func hostSafe(ip string) bool { return !strings.ContainsAny(ip, "/ ") && printable(ip) == ip }
 
 // IsLoopback reports whether a host means the machine itself: localhost, an IPv4 address in
@@ -73,8 +73,8 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// endpoint normalizes an address for comparison. Host names are case-insensitive, and all names
-// of the machine itself are equal.
+// endpoint normalizes an address for comparison. Host names are case-insensitive, and all names for
+// the machine itself are equal.
 func endpoint(host string, port int) string {
 	if IsLoopback(host) {
 		host = "localhost"

@@ -18,7 +18,7 @@ type AfterWhen string
 const (
 	// AfterOK requires success. It is the default.
 	AfterOK AfterWhen = "ok"
-	// AfterFailed requires any outcome except success and being skipped.
+	// AfterFailed requires an outcome other than succeeded or skipped.
 	AfterFailed AfterWhen = "failed"
 	// AfterAny accepts any outcome.
 	AfterAny AfterWhen = "any"
@@ -44,11 +44,12 @@ type RunEnd string
 const (
 	EndedWell    RunEnd = "succeeded"
 	EndedBadly   RunEnd = "failed"  // failed, timed out, cancelled or terminated
-	EndedSkipped RunEnd = "skipped" // it never started
-	EndedUnknown RunEnd = "unknown" // its record is deleted
+	EndedSkipped RunEnd = "skipped" // the run never started
+	EndedUnknown RunEnd = "unknown" // the run's record has been deleted
 )
 
-// Holds reports whether the earlier run's outcome lets this run start.
+// Holds reports whether the condition is met by the earlier run's outcome, so that this run may
+// start.
 func (a After) Holds(end RunEnd) bool {
 	switch a.When {
 	case AfterAny:
@@ -70,7 +71,7 @@ func (a After) Wants() string {
 	return "run " + a.Run + " to succeed"
 }
 
-// Why returns the reason for skipping a run after that outcome of an earlier run.
+// Why returns the reason for skipping a run after an earlier run ended with the given outcome.
 func (a After) Why(end RunEnd) string {
 	switch end {
 	case EndedWell:
@@ -99,8 +100,8 @@ type RunEndOutput struct {
 	End RunEnd `json:"end,omitempty"`
 }
 
-// AfterActivity is the ID prefix of an activity that waits for a run to finish. The run's ID
-// follows.
+// AfterActivity is the ID prefix of an activity that waits for a run to finish. It is followed by
+// the run's ID.
 const AfterActivity = "after/"
 
 func checkAfter(c *checker, s *RunSpec) {

@@ -15,7 +15,7 @@ import (
 )
 
 // RunRef identifies a run's generation to other workflows. Each generation has separate barriers. A
-// closure queue serves all generations, so it leaves Generation out.
+// closure queue serves all generations, so it omits Generation.
 type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
 	// RunID is the execution. It distinguishes successive runs with the same workflow ID.
@@ -23,8 +23,8 @@ type RunRef struct {
 	Generation int    `json:"generation"`
 }
 
-// BarrierInput is a round's input. The first arrival's host opens the round with the participants
-// it knows.
+// BarrierInput is a round's input. The host of the first arrival opens the round, with the
+// participants that it knows of.
 type BarrierInput struct {
 	Run   RunRef `json:"run"`
 	Name  string `json:"name"`
@@ -33,14 +33,14 @@ type BarrierInput struct {
 	Participants []string `json:"participants"`
 }
 
-// BarrierMessage signals to a round that some of a host's tasks arrived, or left before they were
-// released.
+// BarrierMessage signals to a round that some of a host's tasks have arrived, or have left without
+// being released.
 type BarrierMessage struct {
 	Host string `json:"host"`
 	// Queue is the host worker's queue, for [ActivityBarrierCheck].
 	Queue string `json:"queue"`
-	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. Their names
-	// are in the [BarrierInput].
+	// Digest is the [ParticipantsDigest] of the tasks for which the host's tasks are waiting. Their
+	// names are in the [BarrierInput].
 	Digest    string              `json:"digest"`
 	Arrived   []BarrierArrival    `json:"arrived,omitempty"`
 	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`
@@ -79,7 +79,7 @@ type BarrierWhy string
 // The values of [BarrierWhy].
 const (
 	BarrierTimeout   BarrierWhy = "timeout"           // an arrival timed out, which breaks the round for all
-	BarrierEnded     BarrierWhy = "participant-ended" // and will not come back
+	BarrierEnded     BarrierWhy = "participant-ended" // a missing participant has ended and will not return
 	BarrierRunEnded  BarrierWhy = "run-ended"         // the run or its generation is over
 	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was cancelled
 )
@@ -95,7 +95,7 @@ type BarrierResult struct {
 	Arrived map[string][]string `json:"arrived"`
 	// Values are the tasks' values, if the round was released.
 	Values map[string]string `json:"values,omitempty"`
-	// Refused are arrivals that were not counted. If there are any, Participants lists the
+	// Refused lists arrivals that were not counted. If there are any, Participants lists the
 	// round's participants.
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
 	Participants []string         `json:"participants,omitempty"`
@@ -104,7 +104,7 @@ type BarrierResult struct {
 // BarrierMissing is a participant that has not arrived.
 type BarrierMissing struct {
 	Task string `json:"task"`
-	// Since is the time that the round started to wait for it.
+	// Since is when the round started to wait for the participant.
 	Since time.Time `json:"since"`
 }
 
@@ -117,7 +117,8 @@ const (
 	BarrierOthers BarrierRefusalWhy = "other-participants"
 	// BarrierTooMany means that the task arrived too often without being released.
 	BarrierTooMany BarrierRefusalWhy = "too-many"
-	// BarrierTooLarge means that its value would push the round over [MaxBarrierValues].
+	// BarrierTooLarge means that the arrival's value would make the round exceed
+	// [MaxBarrierValues].
 	BarrierTooLarge BarrierRefusalWhy = "too-large"
 )
 
@@ -139,7 +140,7 @@ type BarrierStatus struct {
 	Waiting      []BarrierWaiter  `json:"waiting"`
 	Missing      []BarrierMissing `json:"missing"`
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
-	// Deadline is the time of the earliest timeout. It is zero without timeouts.
+	// Deadline is the time of the earliest timeout. It is zero if there are no timeouts.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
@@ -183,29 +184,29 @@ type BarrierCheckInput struct {
 	Missing []string `json:"missing"`
 }
 
-// BarrierCheckOutput lists the missing tasks that will not come back.
+// BarrierCheckOutput lists the missing tasks that will not return.
 type BarrierCheckOutput struct {
 	Ended []BarrierEndedTask `json:"ended,omitempty"`
 	// RunEnded describes how the run or its generation is over. It is empty while both are live.
 	RunEnded string `json:"run_ended,omitempty"`
 }
 
-// BarrierEndedTask is an ended task.
+// BarrierEndedTask is a task that has ended.
 type BarrierEndedTask struct {
 	Task string `json:"task"`
 	How  string `json:"how,omitempty"`
 }
 
 // ErrBarrierUnchanged is the error type that [ActivityBarrierCheck] returns to request another
-// attempt, if it must stop while all missing tasks may still arrive.
+// attempt. It does so if it must stop while all missing tasks may still arrive.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
 // MaxBarrierValues limits the sum of a round's values, measured by [BarrierValueSize], because the
 // round's workflow returns them.
 const MaxBarrierValues = 1 << 20
 
-// BarrierValueSize returns the size of a value, in bytes. A byte outside plain text counts six
-// times, since JSON may encode it as \u00e9.
+// BarrierValueSize returns the size of a value, in bytes. A byte that is not plain text counts six
+// times, since JSON may encode it in the form \u00e9.
 func BarrierValueSize(value string) int {
 	n := len(value)
 	for i := range len(value) {
@@ -232,13 +233,14 @@ func CheckBarrierName(name string) error {
 	return nil
 }
 
-// Over returns a sentence that the generation is over.
+// Over returns a sentence saying that the generation is over.
 func (r RunRef) Over() string {
 	return fmt.Sprintf("generation %d of run %s is over", r.Generation, r.WorkflowID)
 }
 
-// BarrierID returns the workflow ID of a round, counted from 1 for people. It includes the run's
-// execution, so that a later run with the same ID never meets rounds left by an earlier one.
+// BarrierID returns the workflow ID of a round, in which rounds are counted from 1 because people
+// read it. The ID includes the run's execution, so that a later run with the same ID never finds an
+// earlier run's rounds.
 func BarrierID(run RunRef, name string, round int) string {
 	escaped := url.PathEscape(name)
 	if len(escaped) > MaxBarrierName {
@@ -248,13 +250,13 @@ func BarrierID(run RunRef, name string, round int) string {
 	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix returns the prefix that a run execution's round IDs share.
+// BarrierIDPrefix returns the prefix that all round IDs of a run's execution share.
 func BarrierIDPrefix(workflowID, runID string) string {
 	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
 
-// ShortRunID returns the random part of a Temporal run ID. The first part is the same for all
-// runs that start within a minute, and a run may restart immediately.
+// ShortRunID returns the random part of a Temporal run ID. The first part is the same for all runs
+// that start within a minute, and a new run with the same ID may start immediately.
 func ShortRunID(runID string) string { return runID[strings.LastIndexByte(runID, '-')+1:] }
 
 // NormalParticipants sorts tasks and removes duplicates.
@@ -275,8 +277,9 @@ func ParticipantsDigest(sorted []string) string {
 // maxNamed limits the participants named in a message.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival if the waiting tasks specified different participants.
-// It names only the differences, because a thousand participants may differ in one.
+// OtherParticipantsText returns the message that refuses an arrival because the waiting tasks
+// specified different participants. It names only the differences, because two lists of a thousand
+// participants may differ in a single one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {
@@ -289,7 +292,8 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 		task, strings.Join(parts, "; "))
 }
 
-// TooLargeText refuses an arrival with a value that is too large for the round.
+// TooLargeText returns the message that refuses an arrival because its value is too large for the
+// round.
 func TooLargeText() string {
 	return fmt.Sprintf("the values of all tasks exceed %d bytes in total; pass less data, such as a file's path", MaxBarrierValues)
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Closures are the settings of a run's closure queue. They apply from when the queue opens: when
-// a task first serves closures, or a client first schedules one.
+// Closures are the settings of a run's closure queue. They take effect when the queue opens, which
+// is when a task first serves closures or a client first schedules one.
 type Closures struct {
 	QueueSize         *int `json:"queue_size,omitempty"`
 	TransientFailures *int `json:"transient_failures,omitempty"`
@@ -18,17 +18,17 @@ const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 
 // Limits and defaults of [Closures].
 const (
-	// DefaultQueueSize is the limit of TensorFlow's ClusterCoordinator.
+	// DefaultQueueSize is the limit in TensorFlow's ClusterCoordinator.
 	DefaultQueueSize = 256 * 1024
-	// MaxQueueSize is more closures than the limit on their bytes allows.
+	// MaxQueueSize exceeds the number of closures that fit within the limit on their total size.
 	MaxQueueSize = 1536 << 10
-	// DefaultTransientFailures is the default of TensorFlow's ClusterCoordinator.
+	// DefaultTransientFailures is the default in TensorFlow's ClusterCoordinator.
 	DefaultTransientFailures = 3
 )
 
-// TransientFailuresOr returns the setting, or else the value of [EnvTransientFailures] in the
-// spec, or else its value in env. It returns nil if none is set. The error describes an invalid
-// value of the variable.
+// TransientFailuresOr returns the setting or, if it is not set, the value of the variable
+// [EnvTransientFailures] in the spec or else in env. It returns nil if none of them is set, and an
+// error if the variable's value is invalid.
 func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error) {
 	if s.Closures.TransientFailures != nil {
 		return new(*s.Closures.TransientFailures), nil
@@ -47,8 +47,8 @@ func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error
 	return &n, nil
 }
 
-// coordinatorEnv returns the value of a variable in the spec for the usual coordinator, which is
-// the chief; without a chief, for all tasks.
+// coordinatorEnv returns the value that the spec sets for a variable in the usual coordinator,
+// which is the chief, or in all tasks if there is no chief.
 func (s *RunSpec) coordinatorEnv(name string) string {
 	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {
 		return chief.Env.textOf(name)

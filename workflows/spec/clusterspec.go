@@ -54,8 +54,8 @@ func isClusterSpec(root *node) bool {
 }
 
 // readClusterSpec fills s from a cluster spec. Of TF_CONFIG's other fields, it uses rpc_layer. It
-// ignores "task", which identifies one process while a run starts all, and "environment", which
-// marks a TF_CONFIG.
+// ignores "task", which identifies one process although a run starts all of them, and
+// "environment", which only marks a TF_CONFIG.
 func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 	cluster, path := root, ""
 	if wrapped, ok := root.get("cluster"); ok {

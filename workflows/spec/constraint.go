@@ -107,7 +107,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	return c, nil
 }
 
-// sizeUnits are the units of sizes: powers of 1024, and of 1000.
+// sizeUnits lists the units of sizes: powers of 1024 and of 1000.
 var sizeUnits = []struct {
 	name  string
 	bytes float64
@@ -116,7 +116,7 @@ var sizeUnits = []struct {
 	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
 }
 
-// ParseNumber parses a number, or a size in bytes such as 512GiB.
+// ParseNumber parses a number, or a size such as 512GiB, which it returns in bytes.
 func ParseNumber(text string) (float64, bool) {
 	unit := 1.0
 	for _, u := range sizeUnits {
@@ -132,7 +132,7 @@ func ParseNumber(text string) (float64, bool) {
 	return n * unit, err == nil
 }
 
-// ParseSize parses a size in bytes, such as 512GiB or 80GB.
+// ParseSize parses a size such as 512GiB or 80GB, and returns it in bytes.
 func ParseSize(text string) (int64, error) {
 	n, ok := ParseNumber(text)
 	if !ok || n >= 1<<62 {

@@ -16,18 +16,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// MaxSpecBytes is an exclusive limit on a run spec in bytes, both as a document and as stored JSON.
-// It leaves a margin to 2 MiB, the size of payload that a Temporal server refuses.
+// MaxSpecBytes is an exclusive limit on the size of a run spec in bytes, both as a document and as
+// stored JSON. It is well below 2 MiB, the payload size that a Temporal server refuses.
 const MaxSpecBytes = 1 << 20
 
 // Decode reads a run spec from JSON and validates it. It rejects unknown fields, duplicate keys,
 // values of the wrong type, and anything after the object. Names are case-sensitive. null means
-// "not given". The error is an [*InvalidSpecError] with the document's problems, and those that
-// [RunSpec.Validate] finds in its readable part.
+// "not given". The error is an [*InvalidSpecError] with the document's problems and those that
+// [RunSpec.Validate] finds in the readable part of the document.
 //
 // Decode calls the functions in complete before it validates. Callers use them to apply flags, add
-// a command to a TensorFlow cluster spec, or make paths absolute. Unreadable parts of the document
-// have zero values at that point.
+// a command to a TensorFlow cluster spec, or make paths absolute. At that point, parts of the
+// document that could not be read have zero values.
 //
 // A TensorFlow cluster spec is accepted instead of a run spec; see [FromClusterSpec].
 func Decode(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
@@ -68,8 +68,8 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 		})
 		return nil
 	}
-	// This comes first because the decoders replace invalid UTF-8 with U+FFFD, so the program
-	// would receive bytes that differ from the document's.
+	// Check this first, because the decoders replace invalid UTF-8 with U+FFFD, so the program
+	// would receive bytes that differ from those in the document.
 	if at := invalidUTF8(data); at >= 0 {
 		c.note(Problem{
 			Line:    lineAt(data, at),
@@ -96,7 +96,7 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// trimBOM drops the byte order mark that some editors put before UTF-8.
+// trimBOM drops the byte order mark that some editors write at the start of a file.
 func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // parseJSON parses one JSON document. It returns nil if a problem makes the document unreadable.
@@ -131,8 +131,8 @@ func parseJSON(c *checker, data []byte) *node {
 
 const emptyRemedy = "a run spec requires at least tasks and a command"
 
-// jsonReader parses a JSON document as YAML. It keeps the order, duplicate keys, and the spelling
-// of numbers.
+// jsonReader parses a JSON document into YAML nodes. It preserves the order, duplicate keys, and
+// the spelling of numbers.
 type jsonReader struct {
 	c    *checker
 	data []byte
@@ -148,7 +148,7 @@ func (r *jsonReader) token() (json.Token, error) {
 	r.line += bytes.Count(raw, []byte("\n"))
 	r.at = end
 	// encoding/json replaces an unpaired surrogate with U+FFFD, so the program would receive an
-	// argument that differs from the written one.
+	// argument that differs from what was written.
 	if text, ok := t.(string); ok && strings.ContainsRune(text, utf8.RuneError) && surrogate().Match(raw) {
 		r.c.note(Problem{
 			Line:    r.line,
@@ -180,7 +180,7 @@ func (r *jsonReader) value() (*yaml.Node, error) {
 	case string:
 		n.Tag, n.Value = "!!str", v
 	case json.Number:
-		n.Tag, n.Value = "!!float", v.String() // even if YAML calls it a string
+		n.Tag, n.Value = "!!float", v.String() // even if YAML would treat it as a string
 	case bool:
 		n.Value = strconv.FormatBool(v)
 	default:
@@ -202,8 +202,8 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt returns the line at an offset, or 0 in a one-line document, where line numbers are
-// useless.
+// lineAt returns the line at an offset. It returns 0 for a one-line document, in which line numbers
+// are useless.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Defaults of a spec, if possible TensorFlow's or torchrun's.
+// Defaults of a spec. Where possible, they are TensorFlow's or torchrun's.
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)
@@ -29,14 +29,14 @@ const (
 )
 
 // WithDefaults returns a deep copy with every default set, and with canonical signal names. Fields
-// that stay unset mean unlimited (MaxRestarts, MaxRunTime, Timeout) or are filled in by the host
-// (Dir, Logs.Dir). It is idempotent.
+// that remain unset mean that there is no limit (MaxRestarts, MaxRunTime, Timeout) or are filled in
+// by the host (Dir, Logs.Dir). It is idempotent.
 func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
 	d.NoticeSignal = canonicalSignal(d.NoticeSignal)
-	if d.total() > 1 { // one task has no stacks to compare
+	if d.total() > 1 { // a single task's stacks cannot be compared
 		d.Silence = cmp.Or(d.Silence, DefaultSilence)
 		if d.Silence.IsWatched() {
 			d.OnSilence = cmp.Or(d.OnSilence, OnSilenceReport)

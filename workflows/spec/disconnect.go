@@ -9,28 +9,29 @@ import (
 )
 
 // OnDisconnect controls a run's processes on a host that cannot reach the Temporal server. It is
-// [OnDisconnectKeep], or how long they keep running, such as "2m", or two durations such as
-// "15s,10m"; see [RunSpec.TwoBounds]. If it is empty, [RunSpec.StopAfter] and TwoBounds return
-// defaults.
+// [OnDisconnectKeep], or a duration for which they keep running, such as "2m", or two durations,
+// such as "15s,10m"; see [RunSpec.TwoBounds]. If it is empty, [RunSpec.StopAfter] and TwoBounds
+// return defaults.
 //
 // In JSON and YAML it is keep, {stop_after: 2m}, or {stop_after: 15s, outage: 10m}.
 type OnDisconnect string
 
-// OnDisconnectKeep keeps processes running without limit: the run waits for its hosts and never
+// OnDisconnectKeep keeps processes running without limit. The run waits for its hosts, and never
 // gives one up.
 const OnDisconnectKeep OnDisconnect = "keep"
 
 const (
-	// DefaultStopAfter is the time that a multi-host run's processes keep running without a server.
+	// DefaultStopAfter is how long the processes of a multi-host run keep running without contact
+	// to a server.
 	DefaultStopAfter = Duration(2 * time.Minute)
-	// MinStopAfter is the minimum. A healthy host sends four heartbeats in this time, and two may
-	// get lost.
+	// MinStopAfter is the minimum of either duration. A healthy host sends four heartbeats in this
+	// time, of which two may be lost.
 	MinStopAfter = Duration(5 * time.Second)
 	// DefaultShort and DefaultLong are a run's two bounds if its hosts can reach each other.
 	DefaultShort, DefaultLong = Duration(15 * time.Second), Duration(10 * time.Minute)
 )
 
-// OnDisconnectStop stops processes after that time without a server.
+// OnDisconnectStop stops processes that have been without contact to a server for the given time.
 func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
@@ -40,9 +41,10 @@ func OnDisconnectWithOutage(short, long time.Duration) OnDisconnect {
 	return OnDisconnectStop(short) + "," + OnDisconnectStop(long)
 }
 
-// StopAfter returns how long a host keeps the run's processes running without a server, for a run
-// on the given number of hosts. 0 means no limit, which is the default on one host because the run
-// could not continue elsewhere. A run that requeues after losing a host is limited.
+// StopAfter returns how long a host keeps the run's processes running without contact to a server
+// if the run is on the given number of hosts. 0 means no limit, which is the default for one host
+// because the run could not continue elsewhere. A run that requeues after losing a host always has
+// a limit.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	first, _, _ := s.OnDisconnect.times()
 	d, err := ParseDuration(first)
@@ -55,12 +57,13 @@ func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	return time.Duration(d)
 }
 
-// TwoBounds returns how long a host keeps the run's processes running without a server. short
-// applies if it cannot reach the run's other hosts either, and long if they cannot reach a server.
-// Both require hosts that can reach each other. ok is false for a run with one bound, or none.
+// TwoBounds returns how long a host keeps the run's processes running without contact to a server.
+// short applies if the host also cannot reach the run's other hosts, and long if those cannot reach
+// a server either. Both bounds require hosts that can reach each other. ok is false for a run with
+// fewer than two bounds.
 func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
 	if s.OnDisconnect == "" {
-		// A large run sends fewer heartbeats per task: 32 a second in total.
+		// A large run sends fewer heartbeats per task, 32 per second in total.
 		short = max(time.Duration(DefaultShort), time.Duration(tasks)*time.Second/8)
 		return min(short, time.Duration(DefaultStopAfter)), time.Duration(DefaultLong), true
 	}

@@ -10,7 +10,7 @@ import (
 // Duration is a time span written as a string, such as "3s" or "1h30m".
 type Duration time.Duration
 
-// MaxDuration limits every duration of a spec: ten years.
+// MaxDuration limits every duration in a spec. It is ten years.
 const MaxDuration = Duration(10 * 365 * 24 * time.Hour)
 
 // DurationOf returns a pointer to d, for a spec's optional fields.
@@ -43,8 +43,8 @@ func (d *Duration) Pointer() *time.Duration {
 	return &v
 }
 
-// String formats the duration in the syntax of [ParseDuration], in its short form: "1h", not
-// "1h0m0s".
+// String formats the duration in the syntax of [ParseDuration], in its shortest form, such as "1h"
+// instead of "1h0m0s".
 func (d Duration) String() string {
 	text := time.Duration(d).String()
 	if strings.HasSuffix(text, "m0s") {

@@ -24,16 +24,16 @@ func EnvOf(values map[string]string) Env {
 	return env
 }
 
-// Variable is the value of an environment variable: a literal, or a source that the task's host
-// reads each time it starts a process. In YAML and JSON it is the string, {from_env: NAME}, or
+// Variable is the value of an environment variable: either a literal, or a source that the task's
+// host reads each time it starts a process. In YAML and JSON, it is a string, {from_env: NAME}, or
 // {from_file: PATH}.
 type Variable struct {
 	Value string
 	From  Source
 }
 
-// Source describes how a host finds a variable's value. The value never leaves the host, and no
-// file contains it.
+// Source describes how a host finds a variable's value. The value never leaves the host, and
+// clusterrun does not write it to any file.
 type Source struct {
 	FromEnv  string `json:"from_env,omitempty"`
 	FromFile string `json:"from_file,omitempty"`
@@ -47,7 +47,7 @@ var (
 	// secretParts as a whole part.
 	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
 	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
-	// paths are variables that are not secret, although they are named like secrets.
+	// paths are variables that are not secret, although their names suggest it.
 	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
@@ -56,9 +56,9 @@ var (
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
-// LooksSecret reports whether a variable probably holds a secret, judging by its name, or because
-// its value is a URL with a user or a password, a private key, or starts like a token. Hosts call
-// it for each variable of each process, so it avoids needless regular expression matching.
+// LooksSecret reports whether a variable probably holds a secret, judging by its name or its value:
+// a URL with a user or password, a private key, or a string that starts like a token. Hosts call it
+// for each variable of each process, so it avoids needless regular expression matching.
 func LooksSecret(name, value string) bool {
 	in := func(text string) func(string) bool {
 		return func(part string) bool { return strings.Contains(text, part) }
@@ -153,8 +153,8 @@ func (s Source) check(c *checker, path, name string) {
 	}
 }
 
-// size returns the size of a variable with its name, in bytes. A value that a host looks up does
-// not count, since its size is unknown.
+// size returns the size of a variable with its name, in bytes. A value that is looked up by a host
+// does not count, since its size is unknown.
 func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }

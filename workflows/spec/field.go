@@ -9,8 +9,8 @@ import (
 
 // field describes a field of a spec, except for its Go type.
 type field struct {
-	// of is the Go type's name, a dot, and the field's JSON name. "[]" stands for list items and
-	// ".*" for map values.
+	// of consists of the Go type's name, a dot, and the field's JSON name. "[]" stands for list
+	// items and ".*" for map values.
 	of string
 	// doc describes the field.
 	doc string
@@ -20,23 +20,24 @@ type field struct {
 	remedy string
 	// def is the default, or nil.
 	def any
-	// required fields must be given; filled lists must not be empty if given.
+	// A required field must be given. A filled list, if given, must not be empty.
 	required, filled bool
 	// enum lists the allowed values.
 	enum []string
 	// syntax is a further condition on the value.
 	syntax syntax
-	// least and most limit a number, and bounds is the remedy for a number outside them.
+	// least and most limit a number, and bounds is the remedy for a number outside these limits.
 	least, most *int
 	bounds      string
 	// from is the minimum duration.
 	from lowest
-	// flag is the name of the command-line flag, without dashes. usage is its help as in pflag,
-	// with the value's name in backquotes. The default is appended.
+	// flag is the name of the command-line flag, without dashes. usage is its help in pflag's
+	// format, with the value's name in backquotes. The default is appended to it.
 	flag, usage string
-	// otherFlags are other flags that set the field.
+	// otherFlags lists further flags that set the field.
 	otherFlags []string
-	// repeated reports whether a list's flag is given once per item instead of once with commas.
+	// repeated reports whether a list's flag is repeated for each item, instead of given once with
+	// commas.
 	repeated bool
 }
 
@@ -106,8 +107,8 @@ func fieldNames(t reflect.Type) []string {
 	return list
 }
 
-// placeOf returns the path, such as "stop.grace", to the field with that name, for a message about
-// a misplaced field.
+// placeOf returns the path, such as "stop.grace", of the field with the given name, for a message
+// about a misplaced field.
 func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
 
 func placeIn(t reflect.Type, path, name string) string {
@@ -176,7 +177,8 @@ var flags = sync.OnceValue(func() (list []Flag) {
 // In returns the field of s as a settable value.
 func (f Flag) In(s *RunSpec) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(f.index) }
 
-// inRun returns the field's path and index in a run spec, either directly or in a nested struct.
+// inRun returns the field's path and index in a run spec, whether it is in the spec itself or in a
+// nested struct.
 func (f field) inRun() (path string, index []int) {
 	run := reflect.TypeFor[RunSpec]()
 	typ, name, _ := strings.Cut(f.of, ".")

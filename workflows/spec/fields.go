@@ -1,9 +1,9 @@
 package spec
 
-// fields lists a run spec's fields, in the order used by the reference and the flags. The JSON
-// Schema, the flags with their help and what they set, the defaults, the checks of single values,
-// the remedies and the reference all come from it. To add a field, add it here and to its Go type,
-// and write the code that uses it. A test compares the table with the types.
+// fields lists a run spec's fields, in the order used by the reference and the flags. It is the
+// source of the JSON Schema, the flags (their help and the fields they set), the defaults, the
+// checks of single values, the remedies, and the reference. To add a field, add it here and to its
+// Go type, and write the code that uses it. A test compares the table with the types.
 var fields = []field{
 	{
 		of: "RunSpec.name", syntax: nameSyntax,

@@ -12,10 +12,10 @@ var (
 	overrideType = reflect.TypeFor[Override]()
 )
 
-// fill stores the node in v, and reports everything that does not fit. Fields and entries that
-// the node omits keep their values. It stores the parts that fit, so that the rules can be
-// checked in the same pass; lists keep their length for this reason. key is v's key in the table,
-// for better remedies. fill returns whether the node itself was of the right kind.
+// fill stores the node in v, and reports everything that does not fit. Fields and entries that the
+// node omits keep their values. It stores the parts that fit, so that the rules can be checked in
+// the same pass, and therefore keeps the length of lists. key is v's key in the table, which
+// improves the remedies. fill reports whether the node itself was of the right kind.
 func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == durationType {
 		return c.fillDuration(path, key, n, v)
@@ -115,7 +115,8 @@ func (c *checker) fillMap(path, key string, n *node, v reflect.Value) bool {
 			continue
 		}
 		e := reflect.New(v.Type().Elem()).Elem()
-		// An empty override changes nothing; an empty variable is more likely a mistake.
+		// An empty override does not change anything, whereas an empty variable is probably a
+		// mistake.
 		if m.value.kind == kindNull && e.Type() == overrideType {
 			continue
 		}
@@ -154,8 +155,8 @@ func (c *checker) fillDuration(path, key string, n *node, v reflect.Value) bool 
 	return true
 }
 
-// givenTwice records the member's line. If the name is a duplicate, it adds a problem and returns
-// true.
+// givenTwice reports whether the member's name is a duplicate and, if so, adds a problem. It
+// records the member's line.
 func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	first, twice := seen[m.name]
 	if !twice {
@@ -240,7 +241,8 @@ func typeTitle(t reflect.Type) string {
 	}
 }
 
-// typeRemedy returns how to write what the value probably means, or else the field's example.
+// typeRemedy returns how to write what was probably meant or, if that is unclear, the field's
+// example.
 func typeRemedy(key string, n *node, want reflect.Type) string {
 	switch {
 	case want == durationType && n.kind == kindNumber:

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Hosts describes where the tasks run, and on how many hosts. In YAML and JSON a bare number is
-// the count.
+// Hosts describes where the tasks run, and on how many hosts. In YAML and JSON, it may be a plain
+// number, which is the count.
 type Hosts struct {
 	Count       HostCount `json:"count,omitempty"`
 	PerHost     *int      `json:"per_host,omitempty"`
@@ -65,7 +65,7 @@ type Strategy string
 const (
 	// StrategyPack fills one host after another.
 	StrategyPack Strategy = "pack"
-	// StrategySpread deals out tasks one by one to as many hosts as possible.
+	// StrategySpread deals out tasks one by one over as many hosts as possible.
 	StrategySpread Strategy = "spread"
 )
 
@@ -174,7 +174,7 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	}
 }
 
-// Elastic contains the host rules for elastic runs, where [Hosts.Count] is a range.
+// Elastic contains the rules by which elastic runs, whose [Hosts.Count] is a range, get hosts.
 type Elastic struct {
 	JoinWait *Duration `json:"join_wait,omitempty"`
 	Grow     Grow      `json:"grow,omitempty"`
@@ -204,8 +204,8 @@ func (s *RunSpec) TasksPerHost() int {
 	return s.total() / most
 }
 
-// Sized returns the spec for a generation with n tasks, reduced in the last type. It shares all
-// other values with s.
+// Sized returns the spec for a generation with the given number of tasks, which removes tasks of
+// the last type. It shares all other values with s.
 func (s *RunSpec) Sized(tasks int) *RunSpec {
 	if tasks >= s.total() {
 		return s
@@ -213,8 +213,8 @@ func (s *RunSpec) Sized(tasks int) *RunSpec {
 	return s.resized(tasks)
 }
 
-// Whole returns the elastic run's spec if s is a generation of it with perHost tasks per host. If
-// perHost is 0, all tasks of s are on one host. It shares all other values with s.
+// Whole returns an elastic run's full spec. s is the spec of a generation with perHost tasks per
+// host; if perHost is 0, all its tasks are on one host. It shares all other values with s.
 func (s *RunSpec) Whole(perHost int) *RunSpec {
 	n := s.total()
 	perHost = cmp.Or(perHost, n)
@@ -225,7 +225,7 @@ func (s *RunSpec) Whole(perHost int) *RunSpec {
 	return s.resized(perHost * most)
 }
 
-// resized returns the spec with n tasks, by changing the last type.
+// resized returns the spec with the given number of tasks, by changing the count of the last type.
 func (s *RunSpec) resized(tasks int) *RunSpec {
 	r := *s
 	r.Tasks = slices.Clone(s.Tasks)

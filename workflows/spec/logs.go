@@ -26,7 +26,7 @@ func (s Std) Out() bool { return s&StdOut != 0 }
 // Err reports whether the set contains stderr.
 func (s Std) Err() bool { return s&StdErr != 0 }
 
-// StdMasks maps ranks to a [Std], as given by `redirects` and `tee`. The zero value means none
+// StdMasks maps ranks to a [Std], as specified by `redirects` and `tee`. The zero value means none
 // for every rank.
 type StdMasks struct {
 	all  Std
@@ -62,7 +62,7 @@ func (m StdMasks) highest() int {
 var stdRegexp = lazyregexp.New(stdPattern)
 
 // ParseStd parses a mask. A mask is one digit for all ranks ("3"), or a list by rank ("0:3,1-7:1"),
-// in which omitted ranks get 0. Unlike torch's parser, it accepts ranks of any length, and ranges.
+// in which omitted ranks get 0. Unlike torch's parser, it accepts ranges, and ranks of any length.
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
@@ -110,7 +110,7 @@ type PrefixFields struct {
 	Index     int
 	Rank      int
 	LocalRank int
-	// Attempt is the number of the process within its task.
+	// Attempt is the process's number within its task.
 	Attempt int
 	Host    string
 }
@@ -129,7 +129,7 @@ type prefixPart struct {
 
 // ParsePrefix reads a template: text with the fields {{.Type}}, {{.Index}}, {{.Rank}},
 // {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or torch's ${role_name}, ${rank} and ${local_rank}.
-// It does not use Go's templates because a spec could then compute forever.
+// It does not use Go's templates, with which a spec could compute forever.
 //
 // nil means [DefaultPrefix], and an empty string means no prefix.
 func ParsePrefix(template *string) (Prefix, error) {
@@ -192,9 +192,9 @@ func prefixField(open, name string) func(PrefixFields) string {
 	}
 }
 
-// Format returns the prefix of a task's console lines; the line follows directly. The default
-// prefix is padded to 14 columns but never cut, and followed by a space: "[worker-0]: ". A custom
-// prefix is used unchanged.
+// Format returns the prefix of a task's console lines. Each line follows it directly. The default
+// prefix, such as "[worker-0]:", is padded to 14 columns but never cut, and ends with a space. A
+// custom prefix is used unchanged.
 func (p Prefix) Format(f PrefixFields) string {
 	var b strings.Builder
 	for _, part := range p.parts {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Names on the wire. They are a contract with the temporal CLI, the Web UI and other clusterrun
-// versions; a golden test lists them.
+// Names on the wire. They are a contract with the temporal CLI, the Web UI and other versions of
+// clusterrun. A golden test lists them.
 const (
 	// WorkflowType is the workflow type of a run.
 	WorkflowType = "ClusterRun"
@@ -24,7 +24,7 @@ const (
 	// FleetWorkflowType is the workflow type that tracks a queue's hosts and the runs waiting for
 	// free slots on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
-	// TaskQueue is the queue of shared workflow workers. Host queues are named after it; see
+	// TaskQueue is the queue of the shared workflow workers. Host queues are named after it; see
 	// [HostsQueue].
 	TaskQueue = "clusterrun"
 
@@ -57,8 +57,8 @@ const (
 	// closed without notifying their fleet.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
-	// ActivityKnownAttributes returns the search attributes of runs that the namespace has
-	// registered.
+	// ActivityKnownAttributes returns the run search attributes that are registered in the
+	// namespace.
 	ActivityKnownAttributes = "KnownAttributes"
 	// ActivityRunEnd waits until a run closes.
 	ActivityRunEnd = "RunEnd"
@@ -70,14 +70,14 @@ const (
 const (
 	// ErrInvalidRunSpec means that the spec was refused before anything started.
 	ErrInvalidRunSpec = "InvalidRunSpec"
-	// ErrPlacement means that no host took the tasks.
+	// ErrPlacement means that the tasks could not be placed on hosts.
 	ErrPlacement = "PlacementError"
 	// ErrSkipped means that an earlier run's outcome prevented this run.
 	ErrSkipped = "SkippedError"
 	// ErrSubprocess means that a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout means that the run timed out, or that tasks outlived the grace period of
-	// stopping together.
+	// ErrSubprocessTimeout means that the run timed out, or that tasks were still running after the
+	// grace of stopping together.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
 	// ErrUnexpectedExit means that a process failed without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
@@ -92,8 +92,8 @@ const ErrTrials = "TrialsError"
 // another workflow execution.
 const MemoStarted = "started"
 
-// ErrRemains is the error type of RunTask while the task waits for an earlier process to exit
-// that survived SIGKILL.
+// ErrRemains is the error type of RunTask while the task waits for an earlier process that has
+// survived SIGKILL.
 const ErrRemains = "Remains"
 
 // ErrRestart is the error type of RunTask when the task gets another process. Its message is the
@@ -111,7 +111,8 @@ const (
 	ErrNotBegun = "NotBegun"
 	// ErrInvalidRequest means that the run cannot meet the request in any state.
 	ErrInvalidRequest = "InvalidRequest"
-	// ErrTryAgain means that the next workflow execution can meet the request, in a moment.
+	// ErrTryAgain means that the next workflow execution, which starts in a moment, can meet the
+	// request.
 	ErrTryAgain = "TryAgain"
 )
 
@@ -120,8 +121,8 @@ const (
 func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 
 // LocalQueue returns the private queue of a run with a single host worker. The ID must be hard to
-// guess. The host uses the same queue, so that the server can answer a workflow task with the
-// activities that it scheduled.
+// guess. The host uses the same queue, so that the server can return the activities that a workflow
+// task schedules in its answer to that workflow task.
 func LocalQueue(id string) string { return PrivateQueue("local/" + id) }
 
 // IsLocalQueue reports whether a workflow queue belongs to a run with a single host worker.
@@ -152,7 +153,7 @@ func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 // so that runs on private queues stay on private hosts.
 func HostsQueue(workflowQueue string) string { return hostQueue(workflowQueue, "/hosts") }
 
-// HostQueue returns the queue for reserving the host with that name.
+// HostQueue returns the queue for reserving the host with the given name.
 func HostQueue(workflowQueue, host string) string {
 	return hostQueue(workflowQueue, "/host/"+host)
 }
@@ -162,7 +163,7 @@ func InstanceQueue(workflowQueue, host, instance string) string {
 	return hostQueue(workflowQueue, "/host/"+host+"/"+instance)
 }
 
-// HostOfQueue returns the host with that [InstanceQueue], or "".
+// HostOfQueue returns the host with the given [InstanceQueue], or "".
 func HostOfQueue(instanceQueue string) string {
 	_, rest, _ := strings.Cut(instanceQueue, "/host/")
 	host, _, _ := strings.Cut(rest, "/")
@@ -176,13 +177,13 @@ func hostQueue(workflowQueue, part string) string {
 	return workflowQueue + part
 }
 
-// TaskActivityID returns the RunTask activity's ID for a task launch. It is legible in the Web UI,
+// TaskActivityID returns the RunTask activity's ID for a task launch. It is readable in the Web UI,
 // and [TaskOfActivity] parses it.
 func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// RetryActivityID returns the ID of a launch's nth further offer.
+// RetryActivityID returns the activity ID of a launch's nth offer after the first.
 func RetryActivityID(id string, n int) string {
 	if n == 0 {
 		return id
@@ -190,8 +191,8 @@ func RetryActivityID(id string, n int) string {
 	return fmt.Sprintf("%s.%d", id, n)
 }
 
-// TaskOfActivity is the inverse of [TaskActivityID] and [RetryActivityID], without the launch. ok
-// is false for IDs of other activities.
+// TaskOfActivity is the inverse of [TaskActivityID] and [RetryActivityID], except that it does not
+// return the launch. ok is false for IDs of other activities.
 func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	task, rest, _ := strings.Cut(id, "/")
 	number, _, _ := strings.Cut(rest, ".")
@@ -202,14 +203,14 @@ func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	return task, generation, true
 }
 
-// TaskGroupWorkflowID returns the workflow ID of a run's group: the nth that a workflow execution
-// of the run starts on that host in a generation. It contains the full execution ID, since
+// TaskGroupWorkflowID returns the workflow ID of the nth group that an execution of a run's
+// workflow starts on a host in a generation. It contains the full execution ID, since the IDs of
 // executions that start in the same minute share their first digits.
 func TaskGroupWorkflowID(workflowID, execution string, generation int, host string, n int) string {
 	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
 }
 
-// GroupIDPrefix returns the prefix that a run execution's group IDs share.
+// GroupIDPrefix returns the prefix that all group IDs of a run's execution share.
 func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
@@ -250,15 +251,15 @@ func NoticeID(workflowID, execution string, n int) string {
 	return fmt.Sprintf("%s/notice/%s/%d", workflowID, execution, n)
 }
 
-// Names of runs' search attributes. The starter, or the workflow after other starters, sets those
-// that the namespace has registered, and the workflow updates these. A run's queue is in the
-// server's own attribute TaskQueue.
+// Names of runs' search attributes. The starter sets those that are registered in the namespace; if
+// it does not, the workflow does. The workflow also updates them. A run's queue is in the server's
+// own attribute TaskQueue.
 const (
 	// AttributeOwner is the user who started the run.
 	AttributeOwner = "ClusterRunOwner"
 	// AttributeVerdict is the run's final [Verdict].
 	AttributeVerdict = "ClusterRunVerdict"
-	// AttributeHost lists the current or last hosts of a run's tasks, as many as fit.
+	// AttributeHost lists as many of the current or last hosts of a run's tasks as fit.
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"
@@ -281,9 +282,9 @@ const (
 // Attribute is the name of a search attribute, and its type as the temporal CLI spells it.
 type Attribute struct{ Name, Type string }
 
-// Attributes returns runs' search attributes, in order of introduction. A database allows ten of
-// type Keyword and three of each other type per namespace, shared with user-defined attributes. So
-// numbers that are never compared in queries use the type Keyword.
+// Attributes returns the search attributes of runs, in order of introduction. Per namespace, a
+// database allows ten attributes of type Keyword and three of each other type, including
+// user-defined ones. Therefore, numbers that are never compared in queries have the type Keyword.
 func Attributes() []Attribute {
 	return []Attribute{
 		{AttributeOwner, "Keyword"},
@@ -298,8 +299,8 @@ func Attributes() []Attribute {
 	}
 }
 
-// Names of metrics recorded by workflows: counters and a duration. See package metrics for how
-// they are shown.
+// Names of the metrics that workflows record: counters and a duration. Package metrics describes
+// how they are shown.
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
@@ -312,7 +313,8 @@ type Ending struct {
 	Cause Cause
 }
 
-// Endings returns the usual endings: every cause of a failure, and one for each other verdict.
+// Endings returns the usual endings: one for every cause of a failure, and one for each other
+// verdict.
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
@@ -342,7 +344,7 @@ func (e *MissingKeyError) Error() string {
 	return fmt.Sprintf("it is encoded with the key %q, which is missing or different here; name the file with that key in CLUSTERRUN_CODEC_KEYS", e.ID)
 }
 
-// MissingKey returns an error if a payload with that metadata is still encoded.
+// MissingKey returns an error if a payload with the given metadata is still encoded.
 func MissingKey(metadata map[string][]byte) *MissingKeyError {
 	if string(metadata["encoding"]) != PayloadEncoding {
 		return nil
@@ -353,9 +355,9 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 // WorkflowTaskTimeout limits how long a worker may hold a workflow task of a run or barrier before
 // the server gives the task to another worker. A server may lose a workflow task on a busy machine
 // (the embedded server does not; see deployments/devserver/started.go), which stalls the run until
-// the timeout, by default for 10 seconds. With 20 processes waiting for each core, the longest
-// workflow task took 0.4 s for a run with one task and 0.5 s with a thousand. The server extends
-// the timeout of a task that timed out more than three times. The closure queue has its own
+// the timeout, by default for 10 seconds. In a test with 20 processes waiting for each core, the
+// longest workflow task took 0.4 s for a run with one task, and 0.5 s with a thousand. The server
+// extends the timeout of a task that timed out more than three times. The closure queue has its own
 // timeout.
 const WorkflowTaskTimeout = 5 * time.Second
 

@@ -9,7 +9,7 @@ import (
 // spelling of numbers. The types of encoding/json would lose all this before it could be checked.
 type node struct {
 	kind    kind
-	text    string // of a string; of a number or boolean, as written
+	text    string // of a string, or of a number or boolean as written
 	members []member
 	items   []node
 	line    int // from 1
@@ -70,7 +70,7 @@ func (n *node) wholeNumber() (int, bool) {
 		return i, true
 	}
 	f, err := strconv.ParseFloat(n.text, 64)
-	// Beyond 2^53, neighboring integers are the same float.
+	// Above 2^53, neighboring integers are the same float.
 	if err != nil || f > 1<<53 || f < -(1<<53) || f != math.Trunc(f) {
 		return 0, false
 	}

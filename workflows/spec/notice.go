@@ -23,14 +23,14 @@ const (
 
 var requeueOns = []RequeueOn{RequeueOnPreemption, RequeueOnTimeout, RequeueOnHostLost}
 
-// DefaultRequeueOn is the default of requeue_on.
+// DefaultRequeueOn is the default value of requeue_on.
 var DefaultRequeueOn = []RequeueOn{RequeueOnPreemption}
 
-// Requeues reports whether the run returns to the queue after an event. The spec must include
-// defaults.
+// Requeues reports whether the run returns to the queue after the given event. The spec must
+// include defaults.
 func (s *RunSpec) Requeues(on RequeueOn) bool { return slices.Contains(s.RequeueOn, on) }
 
-// requeuesWithin reports whether max_restarts limits returns to the queue.
+// requeuesWithin reports whether max_restarts limits the run's returns to the queue.
 func (s *RunSpec) requeuesWithin() bool {
 	return s.Requeues(RequeueOnTimeout) || s.Requeues(RequeueOnHostLost)
 }
@@ -41,7 +41,7 @@ type NoticeFrom string
 // The values of [NoticeFrom].
 const (
 	NoticeFromDrain    NoticeFrom = "drain"    // a host is draining
-	NoticeFromOperator NoticeFrom = "operator" // a request
+	NoticeFromOperator NoticeFrom = "operator" // an operator's request
 )
 
 // StopNotice warns a run's tasks that they will be stopped at a deadline.
@@ -68,7 +68,7 @@ func (n StopNotice) String() string {
 
 // NoticeRequest is the input of [UpdateNotice].
 type NoticeRequest struct {
-	// Within is the time between the request and the stop.
+	// Within is the time from the request to the stop.
 	Within Duration `json:"within"`
 	Reason string   `json:"reason,omitempty"`
 	// Requeue returns the run to the queue afterwards.

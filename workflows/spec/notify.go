@@ -30,10 +30,10 @@ type Notice struct {
 	// ID is the same for every attempt.
 	ID    string   `json:"id"`
 	Event NotifyOn `json:"event"`
-	// Text is a sentence about the event, as in reports.
+	// Text is a sentence about the event, in the wording of reports.
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
-	// Run is the run's ID, Execution the ID of its first execution, and Name its name in the
+	// Run is the run's ID, Execution the ID of the run's first execution, and Name the name in its
 	// spec.
 	Run       string `json:"run"`
 	Execution string `json:"execution"`

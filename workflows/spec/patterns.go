@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// syntax is a condition on a value beyond its Go type. The pattern is for the JSON Schema; check
-// reports the mistake and the remedy.
+// syntax is a condition on a value in addition to its Go type. The pattern is used in the JSON
+// Schema, and check reports a mistake and its remedy.
 type syntax struct {
 	pattern string
 	check   func(c *checker, path string, value any)
@@ -36,7 +36,7 @@ var (
 	hostPatternSyntax = syntax{check: rule(checkHostPattern)}
 	constraintSyntax  = syntax{check: rule(checkConstraint)}
 	silenceSyntax     = syntax{pattern: silencePattern}
-	// elsewhere is for values that are checked in combination.
+	// elsewhere is for values that are checked elsewhere, in combination with others.
 	elsewhere = syntax{check: func(*checker, string, any) {}}
 )
 
@@ -58,12 +58,12 @@ func matching(pattern, what, remedy string) syntax {
 
 // The patterns use only syntax common to Go's and ECMA's regular expressions.
 const (
-	// namePattern keeps a name valid in a workflow ID and as a directory.
+	// namePattern matches names that are valid in a workflow ID and as a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
 	// unsetPattern matches variable names and prefixes.
 	unsetPattern = `^([^=*\x00]+\*?|\*)$`
-	// typePattern keeps task names readable: in "param-server-0" the last hyphen separates the
-	// index, and no part of a type starts with a digit, so no type looks like a task name.
+	// typePattern keeps task names unambiguous. In "param-server-0", the last hyphen precedes the
+	// index. No part of a type starts with a digit, so a type never looks like a task name.
 	typePattern     = `^[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*$`
 	absolutePattern = `^/`
 	// durationPattern matches the input of [ParseDuration], without a sign.
@@ -72,8 +72,8 @@ const (
 	silencePattern = `^(auto|never|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern matches the input of [ParseStd].
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
-	// devicesPattern and cpusPattern match [Resources] as a string. A device may also be a name,
-	// such as a GPU's UUID.
+	// devicesPattern and cpusPattern match [Resources] as a string. A device may also be given by
+	// name, such as a GPU's UUID.
 	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
 	// hostCountPattern is a [HostCount].

@@ -15,9 +15,11 @@ import (
 
 // Problem is one mistake in a spec or a request.
 type Problem struct {
-	// Path is the field, such as "tasks[1].overrides.3.env.A", or empty for the whole document.
+	// Path is the path of the field, such as "tasks[1].overrides.3.env.A", or empty for the whole
+	// document.
 	Path string `json:"path,omitempty"`
-	// Line is the document's line, from 1. It is 0 without a document, or in a one-line document.
+	// Line is the document's line, from 1. It is 0 if there is no document or if the document
+	// consists of one line.
 	Line int `json:"line,omitempty"`
 	// Message describes the mistake.
 	Message string `json:"message"`
@@ -52,16 +54,16 @@ func (p Problem) String() string {
 // [RunSpec.Validate] return it.
 type InvalidSpecError struct {
 	Problems []Problem `json:"problems"`
-	// More counts the problems omitted from a very long list.
+	// More is the number of problems omitted from a very long list.
 	More int `json:"more,omitempty"`
 }
 
-// Error lists all problems: a single one on the same line, several on a line each.
+// Error lists all problems. A single problem is on the first line; several are on a line each.
 func (e *InvalidSpecError) Error() string {
 	if e.ExitCode() == exitcode.Usage {
 		return listProblems("invalid run spec", e.Problems, e.More)
 	}
-	if len(e.Problems) == 1 { // it contains the program's name
+	if len(e.Problems) == 1 { // the message contains the program's name
 		p := e.Problems[0]
 		p.Path = ""
 		return p.String()
@@ -69,8 +71,8 @@ func (e *InvalidSpecError) Error() string {
 	return listProblems("programs cannot be executed", e.Problems, e.More)
 }
 
-// ExitCode returns the run's exit code. It is a shell's exit code if all problems are programs that
-// cannot be executed, and otherwise 2.
+// ExitCode returns the run's exit code. If all problems are programs that cannot be executed, it is
+// the exit code that a shell would return; otherwise it is 2.
 func (e *InvalidSpecError) ExitCode() int {
 	for _, p := range e.Problems {
 		if p.ExitCode == 0 {
@@ -86,11 +88,11 @@ func (e *InvalidSpecError) ExitCode() int {
 // InvalidRequestError reports a refused operator request.
 type InvalidRequestError struct {
 	Problems []Problem `json:"problems"`
-	// More counts the problems omitted from a very long list.
+	// More is the number of problems omitted from a very long list.
 	More int `json:"more,omitempty"`
 }
 
-// Error lists all problems: a single one on the same line, several on a line each.
+// Error lists all problems. A single problem is on the first line; several are on a line each.
 func (e *InvalidRequestError) Error() string {
 	return listProblems("invalid request", e.Problems, e.More)
 }
@@ -110,8 +112,8 @@ func listProblems(title string, problems []Problem, more int) string {
 	return b.String()
 }
 
-// maxProblems limits the list, because a mistake may be repeated in a hundred thousand places, and
-// the list is part of a workflow's failure.
+// maxProblems limits the list, because a mistake may be repeated a hundred thousand times, and the
+// list is part of a workflow's failure.
 const maxProblems = 100
 
 // checker collects a spec's or request's problems, and fills specs from documents. Functions that
@@ -119,14 +121,14 @@ const maxProblems = 100
 type checker struct {
 	problems []Problem
 	more     int
-	// malformed contains the unreadable paths. Their values are missing from the spec, which the
-	// rules must not report a second time.
+	// malformed contains the unreadable paths. Their values are missing from the spec, and the
+	// rules must not report them a second time.
 	malformed map[string]bool
 	// document is the document's type; nil means a spec.
 	document reflect.Type
 	// lines maps paths to lines in a multi-line document.
 	lines map[string]int
-	// textOfAny allows a number or a boolean instead of a string.
+	// textOfAny reports whether a number or a boolean is accepted instead of a string.
 	textOfAny bool
 }
 
@@ -225,8 +227,8 @@ func (c *checker) requestError() error {
 	return &InvalidRequestError{Problems: c.problems, More: c.more}
 }
 
-// parentPath removes the path's last step. A name that contains dots is shortened repeatedly,
-// which is harmless since paths are only looked up.
+// parentPath removes the path's last step. A name that contains dots takes several calls to remove,
+// which is harmless because paths are only looked up.
 func parentPath(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 func fieldPath(parent, name string) string {
@@ -295,14 +297,14 @@ func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, rem
 // TaskName reports a string that is not a task's name.
 func (c *Checker) TaskName(path, name string) { checkTaskName(&c.c, path, name) }
 
-// Full reports whether further problems are only counted.
+// Full reports whether the list is full, so that further problems are only counted.
 func (c *Checker) Full() bool { return len(c.c.problems) >= maxProblems }
 
 // Err returns an [*InvalidRequestError] with all problems, or nil.
 func (c *Checker) Err() error { return c.c.requestError() }
 
 // Nearest returns the known name that was probably meant, or "". It ignores case, hyphens and
-// underscores, so that maxRestarts finds max_restarts.
+// underscores, so that maxRestarts matches max_restarts.
 func Nearest(name string, known []string) string {
 	a := foldName(name)
 	if a == "" || len(a) > 2*maxQuoted {
@@ -321,7 +323,8 @@ func foldName(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// editDistance counts the letters to insert, delete, replace or swap with a neighbor.
+// editDistance returns the number of letters that must be inserted, deleted, replaced or swapped
+// with a neighbor to turn a into b.
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

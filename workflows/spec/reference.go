@@ -96,7 +96,7 @@ func structIn(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ofRun reports whether a field of the run has that type, and so documents it.
+// ofRun reports whether a field of the run itself has type t, and thus documents it.
 func ofRun(t reflect.Type) bool {
 	run := reflect.TypeFor[RunSpec]()
 	for i := range run.NumField() {

@@ -14,17 +14,17 @@ import (
 // Update is an update for a run's workflow, with input Q and result A.
 type Update[Q Request, A any] struct {
 	Name string
-	// Doc is a sentence for people.
+	// Doc describes the update in a sentence.
 	Doc string
 	// OnHosts is the activity that implements the update on the tasks' hosts. It is nil if the
-	// workflow does.
+	// workflow implements the update.
 	OnHosts func(Requests, context.Context, HostRequest[Q]) (RequestAnswer, error)
 }
 
 // String returns the name of the update.
 func (u Update[Q, A]) String() string { return u.Name }
 
-// A run's updates. Package lifecycle defines the rule for each.
+// A run's updates. Package lifecycle defines the rules for each of them.
 var (
 	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Terminates tasks; their exits are ignored.", Requests.TerminateTasks}
 	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Terminates all tasks, by default with SIGKILL.", nil}
@@ -39,8 +39,9 @@ var (
 	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
 )
 
-// Requests are operator requests to a host. Each returns the tasks that had a process to reach.
-// The tasks' RunTask activities stay open: they see the processes exit, and judge the exits.
+// Requests are operator requests to a host. Each returns the tasks that had a process when the
+// request arrived. The tasks' RunTask activities remain open, observe the processes' exits, and
+// judge them.
 type Requests interface {
 	// TerminateTasks stops processes; with auto_restart they restart.
 	TerminateTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
@@ -59,7 +60,7 @@ type HostRequest[Q any] struct {
 	Request Q `json:"request"`
 }
 
-// Group is a run's generation, so that a late activity does not reach the next generation.
+// Group identifies a run's generation, so that a late activity does not affect the next one.
 type Group struct {
 	// Run is the execution that identifies the run to hosts, if it differs from the calling
 	// execution.
@@ -70,7 +71,7 @@ type Group struct {
 
 // Request is an update's input.
 type Request interface {
-	// Validate checks everything but the tasks, which the run checks. The error is an
+	// Validate checks everything except the tasks, which the run checks. The error is an
 	// [*InvalidRequestError] with all problems.
 	Validate() error
 }
@@ -87,8 +88,7 @@ func (r SignalRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; retur
 func (r StacksRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
 
 // Requests come from people in an incident, often through `temporal workflow update`, which
-// silently accepts a misspelled field. So a request with a missing field is refused instead of
-// guessed.
+// silently accepts a misspelled field. Therefore, a request with a missing field is refused.
 
 // TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]. Tasks are named,
 // such as "worker-1".
@@ -114,10 +114,10 @@ func (r TaskRequest) Validate() error {
 
 // TerminateAllRequest is the input of [UpdateTerminateAll].
 type TerminateAllRequest struct {
-	// Signal replaces the default, which is SIGKILL as in TensorFlow, or the spec's stop signal
-	// if Grace is set.
+	// Signal replaces the default signal. The default is the spec's stop signal if Grace is set,
+	// and otherwise SIGKILL, as in TensorFlow.
 	Signal string `json:"signal,omitempty"`
-	// Grace is the time from Signal to SIGKILL. It defaults to the spec's.
+	// Grace is the time from Signal to SIGKILL. It defaults to the spec's grace.
 	Grace *Duration `json:"grace,omitempty"`
 }
 
@@ -150,13 +150,13 @@ func (r SignalRequest) Validate() error {
 	return c.requestError()
 }
 
-// StartTaskRequest is the input of [UpdateStartTask]. It names an ended task from the spec, or a
-// new task, possibly with a new type.
+// StartTaskRequest is the input of [UpdateStartTask]. It names either a task that has ended or a
+// new task, which may be of a new type.
 type StartTaskRequest struct {
 	Task string `json:"task"`
-	// Command, Args and Dir replace the fields of the task's group, and Env is merged over its
-	// Env. If Command is set, the group's args are not used; an empty list of Args removes them.
-	// A type outside the spec uses the run's command unless Command is set.
+	// Command, Args and Dir replace the fields of the task's group, and Env is merged over its Env.
+	// If Command is set, the group's args are not used. An empty list of Args also removes them. A
+	// task of a type that is not in the spec uses the run's command unless Command is set.
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args,omitzero"`
 	Dir     string   `json:"dir,omitempty"`
@@ -202,20 +202,20 @@ type StopRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Validate accepts every request: any reason is valid.
+// Validate accepts every request, because any reason is valid.
 func (r StopRequest) Validate() error { return nil }
 
 // StacksRequest is the input of [UpdateCaptureStacks].
 type StacksRequest struct {
 	// Tasks limits the request to these tasks. If empty, it applies to all running tasks.
 	Tasks []string `json:"tasks,omitempty"`
-	// Again is when the hosts look a second time, counted from the capture, to see which tasks
-	// moved: at most [MaxAgain]. If it is nil or 0, or if the capture took a host longer, there
-	// is no second look.
+	// Again is the time after the capture when the hosts capture the stacks a second time, to see
+	// which tasks moved. It is at most [MaxAgain]. There is no second capture if Again is nil or 0,
+	// or if the first one took a host longer than this.
 	Again *Duration `json:"again,omitempty"`
 }
 
-// MaxAgain limits the time between two looks at stacks.
+// MaxAgain limits the time between the two captures of stacks.
 const MaxAgain = 3 * time.Second
 
 // Validate checks everything except whether the tasks exist, which the run checks. The error is
@@ -233,7 +233,7 @@ func (r StacksRequest) Validate() error {
 
 // SilentRequest is the input of [UpdateSilent].
 type SilentRequest struct {
-	// Host is the sender, and Tasks are its tasks in the generation.
+	// Host is the host that sends the request, and Tasks lists its tasks in the generation.
 	Host       string   `json:"host"`
 	Tasks      []string `json:"tasks"`
 	Generation int      `json:"generation,omitempty"`
@@ -250,21 +250,21 @@ func (r SilentRequest) Validate() error {
 // RequestAnswer is an update's answer. It lists the tasks that the update reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
-	// Problems are tasks on hosts that could not meet the request, although at least one host
-	// could.
+	// Problems lists tasks on hosts that could not meet the request although at least one other
+	// host could.
 	Problems []TaskProblem `json:"problems,omitempty"`
-	// Files are the paths to captured stacks, by task, on each task's host.
+	// Files maps tasks to the paths of their captured stacks, each on the task's host.
 	Files map[string]string `json:"files,omitempty"`
 	// Stacks contains the captured stacks of the main threads, by rank; see [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
-	// Motion is the result of the second look.
+	// Motion is the result of the second capture.
 	Motion stacktree.Motion `json:"motion,omitzero"`
-	// Note describes the request's effect on the run if it reached no task, or what the answer
-	// lacks.
+	// Note describes what is missing from the answer or, if the request did not reach any task, the
+	// request's effect on the run.
 	Note string `json:"note,omitempty"`
 }
 
-// A server terminates a run with an answer of more than 2 MiB.
+// A server terminates a run that sends an answer of more than 2 MiB.
 const (
 	maxAnswerFiles    = 1 << 20
 	maxAnswerProblems = 256 << 10

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Resources are a host's GPUs or CPUs that are divided among its tasks: ["auto"] for all, or some
-// by number ("0"), range ("0-3") or, for devices, name (a UUID). nil means not given, and an
-// empty list means none.
+// Resources are a host's GPUs or CPUs that are divided among its tasks: ["auto"] means all of them;
+// others are listed by number ("0"), by range ("0-3") or, for devices, by name (a UUID). nil means
+// that the field was not given, and an empty list means none.
 //
 // In JSON and YAML they are a string ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
 type Resources []string
 
-// resourcesAuto, as the only item of [Resources], means everything on the host.
+// resourcesAuto, as the only item of [Resources], means all of the host's devices or CPUs.
 const resourcesAuto = "auto"
 
 // Auto reports whether r means all host resources.
@@ -190,7 +190,7 @@ func resourcesSchema(f field, nullable bool) object {
 }
 
 const (
-	// MinMemory is the minimum memory limit: no program starts with less.
+	// MinMemory is the minimum memory limit. No program starts with less memory.
 	MinMemory = 1 << 20
 	// CoreUnlimited and CoreNone are the non-numeric sizes of core dumps.
 	CoreUnlimited, CoreNone = "unlimited", "none"
@@ -235,8 +235,8 @@ func bytesOf(text string) int64 {
 func checkMemory(c *checker, path, text string) { checkSizeOf(c, path, text, MinMemory, "1MiB") }
 func checkQuota(c *checker, path, text string)  { checkSizeOf(c, path, text, MinQuota, "4KiB") }
 
-// MinQuota is the minimum output quota. A smaller one could not hold the note about dropped
-// output.
+// MinQuota is the minimum output quota. A smaller quota would not leave space for the note about
+// dropped output.
 const MinQuota = 4 << 10
 
 func checkSizeOf(c *checker, path, text string, least int64, remedy string) {

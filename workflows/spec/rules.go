@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// group returns the task group with that type. The type of a task added during the run may not be
-// in the spec.
+// group returns the task group of the given type. The type of a task that was added during the run
+// may not be in the spec.
 func (s *RunSpec) group(typ string) TaskGroup {
 	for _, g := range s.Tasks {
 		if g.Type == typ {
@@ -23,7 +23,8 @@ func (s *RunSpec) RestartsTasks() bool {
 	return s.AutoRestart && s.RestartScope != RestartScopeGroup
 }
 
-// StopOf returns a task's stop signal, and the time until SIGKILL. The spec must include defaults.
+// StopOf returns a task's stop signal, and the time from that signal to SIGKILL. The spec must
+// include defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
@@ -41,8 +42,8 @@ func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {
 	return cmp.Or(s.group(t.Type).Stop.ErrorGrace, s.Stop.ErrorGrace).Std()
 }
 
-// LongestGrace returns the longest time from a task's signal to SIGKILL. The spec must include
-// defaults.
+// LongestGrace returns the longest time from any task's stop signal to SIGKILL. The spec must
+// include defaults.
 func (s *RunSpec) LongestGrace() time.Duration {
 	longest := s.Stop.Grace.Std()
 	for _, g := range s.Tasks {
@@ -52,8 +53,8 @@ func (s *RunSpec) LongestGrace() time.Duration {
 }
 
 // Streams describes where a task's output streams go. Streams in File go to their files, streams in
-// Tee are also shown on the console, and streams in Console go only to the console. The rest is
-// dropped.
+// Tee are also shown on the console, and streams in Console go only to the console. All other
+// output is dropped.
 type Streams struct{ File, Tee, Console Std }
 
 // StreamsOf returns where a task's output goes, given its local rank. The spec must be valid and
@@ -72,8 +73,8 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 		streams.Tee, streams.Console = StdNone, StdNone
 	}
 	if s.Logs.Dir == NullDir {
-		// Without a file, the output is shown directly, without a prefix. torchrun tails the null
-		// device instead, and loses the output.
+		// If there is no file, the output is shown directly, without a prefix. torchrun instead
+		// tails the null device, and loses the output.
 		streams.Console |= streams.Tee
 		streams.File, streams.Tee = StdNone, StdNone
 	}
@@ -89,7 +90,7 @@ func (l Logs) mask(text string, rank int) Std {
 	return m.Of(rank)
 }
 
-// shows reports whether the filters allow a task on the console.
+// shows reports whether the filters allow a task's output on the console.
 func (l Logs) shows(t Task, localRank int) bool {
 	if len(l.LocalRanksFilter) > 0 && !slices.Contains(l.LocalRanksFilter, localRank) {
 		return false
@@ -97,8 +98,8 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// GPUsPerTaskOf returns a type's exclusive GPUs per task. If it is 0, the task shares the GPUs of
-// [RunSpec.DevicesOf].
+// GPUsPerTaskOf returns the number of exclusive GPUs for each task of a type. If it is 0, these
+// tasks share the GPUs of [RunSpec.DevicesOf].
 func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	g := s.group(typ)
 	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {

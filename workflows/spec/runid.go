@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxRunID is the maximum length of a run ID, in bytes. It is well below the server's own limit
-// and fits in a directory name.
+// maxRunID is the maximum length of a run ID, in bytes. It is well below the server's limit, and
+// fits in a directory name.
 const maxRunID = 200
 
 // CheckRunID returns an error, worded as the end of a sentence, if id cannot be used for a new
@@ -34,5 +34,5 @@ func IsPattern(text string) bool { return strings.ContainsAny(text, "*?[") }
 
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// Beginning returns a pattern for strings with that prefix.
+// Beginning returns a pattern for strings with the given prefix.
 func Beginning(text string) string { return patternEscaper.Replace(text) + "*" }

@@ -13,21 +13,18 @@ import (
 //
 // Except for TensorFlow cluster specs, the schema accepts every spec that [Decode] accepts. The
 // reverse holds except for rules that a schema cannot express legibly:
-//   - a key given twice, half of a surrogate pair, a tag in YAML, and the size
-//     of the document;
+//   - duplicate keys, half of a surrogate pair, tags in YAML, and the size of the document;
 //   - numbers of tasks over all groups: more than [MaxTasks], more than one
 //     chief, ranks and indices that the run or group does not have;
-//   - comparisons between places: a type or an address given twice, a task
-//     that neither it nor its group nor the run gives a command, max_restarts
-//     without auto_restart, local barriers of tasks that are pinned to several
-//     hosts, numbers and names of hosts that do not go with the tasks, what an
-//     elastic run needs, relative directories of a run that ships nothing, or that
-//     leave what it ships;
+//   - comparisons between places: a type or an address given twice, a task that neither it nor its
+//     group nor the run gives a command, max_restarts without auto_restart, local barriers of tasks
+//     that are pinned to several hosts, numbers and names of hosts that do not match the tasks, the
+//     requirements of an elastic run, and relative directories in a run that does not ship a
+//     directory or that point outside the shipped one;
 //   - the syntax of addresses, prefixes, patterns of hosts, constraints, sizes and limits, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;
-//   - sizes in bytes of arguments and variables, the values of variables that
-//     mean something to clusterrun, where a variable is taken from if that is nowhere or
-//     two places, and names in logs.filter;
+//   - sizes in bytes of arguments and variables, values of variables that clusterrun interprets, a
+//     variable with no source or two sources, and names in logs.filter;
 //   - devices with gpus_per_task;
 //   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {
@@ -41,7 +38,7 @@ func Schema() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(root); err != nil {
-		// It contains only strings, numbers and lists of these, which always encode.
+		// The schema contains only strings, numbers and lists of these, which always encode.
 		panic(fmt.Sprintf("spec: writing the schema: %v", err))
 	}
 	return b.Bytes()
@@ -132,8 +129,8 @@ func textSchema(f field, nullable bool) object {
 	}
 }
 
-// emptyOr extends a pattern to the empty string, which Go's types cannot distinguish from a
-// missing string.
+// emptyOr extends a pattern so that it also matches the empty string, which Go's types cannot
+// distinguish from a missing one.
 func emptyOr(pattern string, empty bool) string {
 	if !empty {
 		return pattern

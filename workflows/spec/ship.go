@@ -6,16 +6,17 @@ import (
 	"reflect"
 )
 
-// Ship describes the directory that a run copies to its hosts. In YAML and JSON a bare string is
-// the directory.
+// Ship describes the directory that a run copies to its hosts. In YAML and JSON, it may be a plain
+// string, which is the directory.
 type Ship struct {
-	// Dir, Exclude and Limit are for the run's starter, which packs the directory.
+	// Dir, Exclude and Limit are used by the run's starter, which packs the directory.
 	Dir     string   `json:"dir,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
 	Limit   string   `json:"limit,omitempty"`
 	// Archive describes the packed directory. It is nil until the directory is packed.
 	Archive *Archive `json:"archive,omitempty"`
-	// From is the host with the archive, or nil if the starter put it on the run's hosts.
+	// From is the host that stores the archive, or nil if the starter has put the archive on the
+	// run's hosts.
 	From *HostService `json:"from,omitempty"`
 	// Sweep is set by the sweep that shares the directory among its trials on each host.
 	Sweep *ShipSweep `json:"sweep,omitempty"`
@@ -28,7 +29,7 @@ type ShipSweep struct {
 	Execution string `json:"execution"`
 }
 
-// Archive is a directory snapshot.
+// Archive is a snapshot of a directory.
 type Archive struct {
 	// Digest is the SHA-256 of the archive, in hex.
 	Digest string `json:"digest"`
@@ -37,7 +38,7 @@ type Archive struct {
 	Files int `json:"files"`
 }
 
-// DefaultShipLimit limits what a run may ship unless its spec sets a limit.
+// DefaultShipLimit limits the size of what a run ships, unless its spec sets a different limit.
 const DefaultShipLimit = "512MiB"
 
 var shipType = reflect.TypeFor[Ship]()

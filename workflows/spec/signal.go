@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// NoSignal is the name for unnamed signals, and for processes that exited without a signal. The
-// string is torch's.
+// NoSignal stands for a signal without a name, and for the signal of a process that exited without
+// one. torch uses the same string.
 const NoSignal = "<N/A>"
 
 // linuxSignals maps numbers to signals on most Linux architectures (not mips, sparc, alpha and
-// parisc). The C library uses 32 and 33.
+// parisc). The C library uses signals 32 and 33 itself.
 var linuxSignals = [...]string{
 	1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
 	9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
@@ -69,7 +69,7 @@ func signalMeant(name string) string {
 	if n, err := strconv.Atoi(name); err == nil && SignalName(n) != NoSignal {
 		return SignalName(n)
 	}
-	// SIG is ignored: it would make any two names look alike.
+	// Ignore SIG, which would make all names look alike.
 	short := signalNames()
 	for i := range short {
 		short[i] = strings.TrimPrefix(short[i], "SIG")

@@ -20,18 +20,19 @@ const (
 func (s Silence) IsWatched() bool { return s != "" && s != SilenceNever }
 
 const (
-	// MinSilence is the minimum: a host looks every ten seconds.
+	// MinSilence is the minimum, because hosts check every ten seconds.
 	MinSilence = Duration(30 * time.Second)
-	// autoSilence is the minimum adaptive time, and autoPauses its ratio to the longest pause. A
-	// new kind of pause, such as the first checkpoint, must not count as silence.
+	// autoSilence is the minimum time for [SilenceAuto], and autoPauses the ratio of that time to
+	// the longest pause. A new kind of pause, such as the first checkpoint, must not count as
+	// silence.
 	autoSilence = 10 * time.Minute
 	autoPauses  = 5
 )
 
 const silenceRemedy = "for example, silence: 10m, silence: auto or silence: never; hosts check every ten seconds"
 
-// Limit returns how long a process with that longest pause must be quiet to count as silent. 0
-// means never.
+// Limit returns how long a process must be quiet to count as silent, given its longest pause so
+// far. 0 means never.
 func (s Silence) Limit(longest time.Duration) time.Duration {
 	if s == SilenceAuto {
 		return max(autoSilence, autoPauses*longest)

@@ -10,14 +10,14 @@ const (
 	// SweepWorkflowType is the workflow type of a sweep: many runs of one spec with different
 	// parameters.
 	SweepWorkflowType = "Sweep"
-	// TrialWorkflowType is the workflow type of a sweep's trial. It is a normal run, but lists of
-	// runs show the sweep instead. See [TrialID].
+	// TrialWorkflowType is the workflow type of a sweep's trial. A trial is a normal run, but lists
+	// of runs show the sweep instead. See [TrialID].
 	TrialWorkflowType = "Trial"
 	// ActivityTrialsCheck finds finished trials among those that another execution of a sweep
 	// started.
 	ActivityTrialsCheck = "TrialsCheck"
-	// SignalStopTrials stops a sweep's trials with numbers that match a pattern. SignalRetryTrials
-	// returns its failed trials to the queue.
+	// SignalStopTrials stops those trials of a sweep whose numbers match a pattern.
+	// SignalRetryTrials returns its failed trials to the queue.
 	SignalStopTrials  = "stop-trials"
 	SignalRetryTrials = "retry-trials"
 )
@@ -54,8 +54,8 @@ func SplitTrialID(id string) (sweep string, trial int, ok bool) {
 
 // SweepStatus describes a sweep's trials.
 type SweepStatus struct {
-	// Trials is the number of all trials. The other fields count those in each state; Skipped
-	// trials will never start.
+	// Trials is the number of all trials. The other fields are the numbers of trials in each state.
+	// Skipped trials will never start.
 	Trials    int `json:"trials"`
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
@@ -63,7 +63,7 @@ type SweepStatus struct {
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
 	Skipped   int `json:"skipped"`
-	// RunningTrials and FailedTrials are the numbers of the first 1,000 in that state.
+	// RunningTrials and FailedTrials identify the first 1,000 trials in each of these states.
 	RunningTrials []int `json:"running_trials,omitempty"`
 	FailedTrials  []int `json:"failed_trials,omitempty"`
 	// AtMost is the maximum number of concurrent trials, and MaxFailures the number of tolerated
@@ -72,8 +72,8 @@ type SweepStatus struct {
 	MaxFailures *int `json:"max_failures,omitempty"`
 	// RemainingSeconds estimates the time until the last trial finishes, or is 0 if unknown.
 	RemainingSeconds int `json:"remaining_seconds,omitempty"`
-	// States run-length encodes all trial states from 0, such as "17s1f42p", with p: pending, r:
-	// running, s: succeeded, f: failed, c: cancelled, k: skipped.
+	// States is the run-length encoding of all trials' states from trial 0, such as "17s1f42p",
+	// with p: pending, r: running, s: succeeded, f: failed, c: cancelled, k: skipped.
 	States string `json:"states"`
 }
 
@@ -123,7 +123,8 @@ func (s *SweepStatus) Summary() string {
 	return text
 }
 
-// FormatRanges formats ascending numbers, the first out of all, with ranges, such as "3, 17-19".
+// FormatRanges formats ascending numbers, which are the first out of all, as numbers and ranges,
+// such as "3, 17-19".
 func FormatRanges(numbers []int, all int) string {
 	const most = 12
 	var parts []string

@@ -9,7 +9,7 @@ import (
 )
 
 // Task is a cluster member, as defined by the spec and its overrides. It does not share slices or
-// maps.
+// maps with the spec.
 type Task struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
@@ -47,8 +47,8 @@ func ParseTaskName(name string) (typ string, index int, err error) {
 	return "", 0, valueError{Quote(name) + " is not a task name", "write its type and index, such as worker-3"}
 }
 
-// TaskList expands a validated spec's groups into tasks, in rank order. Before validation, there
-// may be any number of tasks.
+// TaskList expands a validated spec's groups into tasks, in rank order. A spec that is not
+// validated may contain any number of tasks.
 func (s *RunSpec) TaskList() []Task {
 	var tasks []Task
 	for _, g := range s.Tasks {
@@ -112,9 +112,10 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	return t
 }
 
-// AddedTask returns a task outside the spec, or a spec's task with a changed command, from a valid
-// [StartTaskRequest]. A type in the spec provides its command, args, directory and environment,
-// even for an index beyond its count. The caller sets the rank. The error names the missing part.
+// AddedTask returns the task that a valid [StartTaskRequest] describes, which is either not in the
+// spec or has a changed command. If the type is in the spec, it provides the command, args,
+// directory and environment, even if the index exceeds the type's count. The caller sets the rank.
+// The error names the missing part.
 func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	typ, index, err := ParseTaskName(r.Task)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Error messages in the words of other systems that users know. Programs and people search logs for
-// these, so they must not change.
+// Error messages in the wording of other systems, which users know. Programs and people search logs
+// for these messages, so they must not change.
 
 // TwoChiefsText refuses a cluster with more than one chief.
 func TwoChiefsText(chiefs int) string {
 	return fmt.Sprintf("If chief exists in the cluster, there must be at most one chief. Current `cluster_spec` has %d chiefs.", chiefs)
 }
 
-// BadResult reports whether the process succeeded but left an invalid result, for example one
-// that is not JSON, as described in its message.
+// BadResult reports whether the process succeeded but left an invalid result, such as one that is
+// not JSON. Its message describes the problem.
 func (e Exit) BadResult() bool {
 	return e.Cause == CauseOrigin && e.ExitCode == 0
 }
@@ -35,8 +35,8 @@ func (e Exit) OOMText() string {
 	return text + " to free memory while it ran, on the host"
 }
 
-// StoppedByHost reports whether the host worker stopped the process because it was stopping
-// itself. The process is then not lost, and its exit is known.
+// StoppedByHost reports whether the host worker stopped the process because it was stopping itself.
+// In this case, the process is not lost, and its exit is known.
 func (e Exit) StoppedByHost() bool {
 	return e.Cause == CauseHostLost && (e.ExitCode >= 0 || e.Signal != "")
 }
@@ -71,6 +71,5 @@ func EscapeControl(text string) string {
 	return b.String()
 }
 
-// OneLine makes text safe as part of a line: without newlines or control characters for a
-// terminal.
+// OneLine makes text safe as part of a line, by escaping newlines and control characters.
 func OneLine(text string) string { return EscapeControl(strings.Join(strings.Fields(text), " ")) }

@@ -11,8 +11,8 @@ import (
 )
 
 // Stopping together works like TensorFlow's Coordinator, with processes instead of threads. Any
-// task or an operator asks the whole run to stop, every task is notified and exits, and the first
-// error in such a request becomes the verdict.
+// task or an operator can ask the whole run to stop. Every task is notified and exits, and the
+// first error in such a request becomes the verdict.
 
 // StopTogether describes how a run's tasks stop together.
 type StopTogether struct {
@@ -30,12 +30,12 @@ type TogetherRequest struct {
 	Task string `json:"task,omitempty"`
 	// Generation is the task's generation.
 	Generation int `json:"generation,omitempty"`
-	// Key identifies the request. A repeated key is the same request.
+	// Key identifies the request. A request with the same key is a repetition.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is the reason, if something went wrong.
+	// Error is the reason for the request if something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
-	// BootNanos is the time that the task sent the request, on its host's monotonic clock since
+	// BootNanos is the time when the task sent the request, on its host's monotonic clock since
 	// boot. It orders the error among that host's exits.
 	BootNanos int64 `json:"boot_ns,omitempty"`
 }
@@ -50,7 +50,7 @@ type TogetherError struct {
 
 // Stopping describes whether a run's tasks are stopping together.
 type Stopping struct {
-	// Seq grows with every stop, clear and notice. A value with a lower Seq is older.
+	// Seq increases with every stop, clear and notice. A value with a lower Seq is older.
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, all other fields except
 	// Notice are empty.
@@ -62,11 +62,11 @@ type Stopping struct {
 	Error *TogetherError `json:"error,omitempty"`
 	// Clean reports whether Error's kind does not count as a failure.
 	Clean bool `json:"clean,omitempty"`
-	// Asked is the time of the request, and Deadline the time when remaining tasks are stopped.
-	// Deadline is zero if the run was already ending.
+	// Asked is the time of the request, and Deadline the time at which tasks that are still running
+	// are stopped. Deadline is zero if the run was already ending.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Notice is the current notice, even without a stop together.
+	// Notice is the current notice, even if the tasks are not stopping together.
 	Notice *StopNotice `json:"notice,omitempty"`
 }
 
@@ -100,8 +100,8 @@ func (r TogetherRequest) Bounded() TogetherRequest {
 	return r
 }
 
-// Clean reports whether an error kind makes a clean stop. An error without a kind never does. The
-// spec must include defaults.
+// Clean reports whether an error of the given kind is a clean stop. An error without a kind never
+// is. The spec must include defaults.
 func (s StopTogether) Clean(kind string) bool {
 	name := kind[strings.LastIndex(kind, ".")+1:]
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
@@ -119,7 +119,7 @@ func (e TogetherError) String() string {
 	}
 }
 
-// String returns who requested the stop and why, in one line, or "" without a stop.
+// String returns who requested the stop and why, in one line, or "" if there is no stop.
 func (s Stopping) String() string {
 	if !s.Stop {
 		return ""

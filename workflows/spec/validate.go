@@ -13,8 +13,8 @@ import (
 // MaxTasks limits a run's tasks.
 const MaxTasks = 10_000
 
-// MaxHosts limits a run's hosts, and a queue's. Each needs an open activity or workflow, and two
-// for a moment if it rejoins, while a server allows 2,000 per workflow.
+// MaxHosts limits the hosts of a run and those of a queue. Each needs an open activity or workflow,
+// or briefly two if it rejoins, and a server allows 2,000 per workflow.
 const MaxHosts = 1900
 
 // Validate checks the spec against all rules that do not depend on a host. File systems, ports
@@ -43,7 +43,7 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkSize(c, s)
 }
 
-// section is a value of a spec that checks itself, given its path.
+// section is a part of a spec that can check itself, given its path.
 type section interface {
 	check(c *checker, path string)
 }
@@ -115,7 +115,7 @@ func checkRestarts(c *checker, s *RunSpec) {
 	}
 }
 
-// checkMPI refuses a spec if a rank would wait for ranks that do not wait for it.
+// checkMPI refuses a spec in which a rank would wait for ranks that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
 		c.add("env_profiles", "includes mpi, but a rank that restarts alone cannot rejoin the other ranks", "add restart_scope: group, or omit auto_restart")
@@ -153,8 +153,8 @@ func checkPrefix(c *checker, path, text string) {
 	c.addError(path, err)
 }
 
-// checkMask refuses a mask for a rank, or in a group an index, that does not exist: torch drops
-// it silently, and the output goes elsewhere. Without tasks, every mask is accepted.
+// checkMask refuses a mask for a rank (in a group, an index) that does not exist. torch silently
+// drops such a mask, and the output goes elsewhere. If there are no tasks, every mask is accepted.
 func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	if text == "" {
 		return
@@ -184,7 +184,7 @@ func (s *RunSpec) hasTask(name string) bool {
 	return ok
 }
 
-// checkLineFilter refuses a filter that would pass every line.
+// checkLineFilter refuses a filter that would match every line.
 func checkLineFilter(c *checker, path, text string) {
 	if text == "" {
 		c.add(path, "is empty, and matches every line", "write a string, or omit it")
@@ -209,7 +209,7 @@ func checkNumber(c *checker, path string, n int, f field) {
 	}
 }
 
-// lowest is which durations are too short.
+// lowest is the kind of lower limit on a duration.
 type lowest int
 
 const (
@@ -229,8 +229,9 @@ func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	}
 }
 
-// checkSize limits the spec that a Temporal server must store. A document was measured before,
-// but programs build specs without one, and aliases in YAML may expand without limit.
+// checkSize limits the spec that a Temporal server must store. A document's size is checked
+// earlier, but programs build specs without a document, and aliases in YAML may expand without
+// limit.
 func checkSize(c *checker, s *RunSpec) {
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// TypeChief is the task type of the chief, which is its task 0.
+// TypeChief is the chief's task type. The chief is the task of this type with index 0.
 const TypeChief = "chief"
 
 func checkTasks(c *checker, s *RunSpec) {
@@ -46,7 +46,8 @@ func checkTasks(c *checker, s *RunSpec) {
 	checkExecSize(c, s)
 }
 
-// total returns the number of tasks, or a number above every limit if the sum may overflow.
+// total returns the number of tasks, or a number that exceeds every limit if the sum might
+// overflow.
 func (s *RunSpec) total() int {
 	total := 0
 	for _, g := range s.Tasks {
@@ -157,8 +158,8 @@ func checkCommands(c *checker, s *RunSpec) {
 	c.add("command", message, "specify the argv, such as "+fieldOf("RunSpec.command").example)
 }
 
-// checkBarriers refuses local barriers if tasks are pinned to several hosts. If only some are
-// pinned, this is checked when they are placed.
+// checkBarriers refuses local barriers if tasks are pinned to several hosts. If only some tasks are
+// pinned, this is checked when the tasks are placed.
 func checkBarriers(c *checker, s *RunSpec) {
 	if s.Barriers != BarriersLocal {
 		return

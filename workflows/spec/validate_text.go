@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Linux's limits on arguments and environment. execve fails with E2BIG beyond them, which is hard
-// to understand on a host, an hour later.
+// Linux's limits on arguments and environment. Above them, execve fails with E2BIG, which would
+// happen on a host, perhaps an hour later, and be hard to understand.
 const (
 	// MaxStringBytes limits one argument, or one variable with its name, in bytes: MAX_ARG_STRLEN
 	// without the terminating NUL.

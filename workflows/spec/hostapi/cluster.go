@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Member is a cluster's task, with its place.
+// Member is a task in a cluster, and where it runs.
 type Member struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
@@ -16,7 +16,8 @@ type Member struct {
 	Host string `json:"host"`
 	// Address is the "host:port" where other tasks reach this task.
 	Address string `json:"address"`
-	// LocalRank is the rank among the tasks on the same host; LocalWorldSize is their number.
+	// LocalRank is the task's rank among the tasks on its host, and LocalWorldSize the number of
+	// those tasks.
 	LocalRank      int `json:"local_rank"`
 	LocalWorldSize int `json:"local_world_size"`
 	// HostIndex is the host's index in the run, from 0.
@@ -30,16 +31,16 @@ func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 type Cluster struct {
 	// Members are in rank order.
 	Members Members `json:"members"`
-	// RPCLayer goes into TF_CONFIG.
+	// RPCLayer is written to TF_CONFIG.
 	RPCLayer string `json:"rpc_layer,omitempty"`
-	// MasterAddr is rank 0's host, without a port. MasterPort and JAXPort are leased there, for
-	// torch's store and JAX's coordinator.
+	// MasterAddr is the address of rank 0's host, without a port. MasterPort and JAXPort are leased
+	// on that host, for torch's store and JAX's coordinator.
 	MasterAddr string `json:"master_addr,omitempty"`
 	MasterPort int    `json:"master_port,omitempty"`
 	JAXPort    int    `json:"jax_port,omitempty"`
 	// Hosts is the number of hosts.
 	Hosts int `json:"hosts"`
-	// Profiles lists the sets of variables that processes get.
+	// Profiles lists the sets of variables that processes receive.
 	Profiles []spec.EnvProfile `json:"profiles,omitempty"`
 }
 

@@ -14,8 +14,9 @@ type PrepareInput struct {
 	Cluster    Cluster `json:"cluster"`
 	// SharedCluster replaces the cluster if many hosts receive it.
 	SharedCluster *Shared `json:"shared_cluster,omitempty"`
-	// Witnesses are the services of the generation's other hosts, which this host asks about the
-	// server. It is set if each host has one; see [ReserveOutput.Witness].
+	// Witnesses lists the services through which this host asks the generation's other hosts
+	// whether they reach the server. It is set if each host provides such a service; see
+	// [ReserveOutput.Witness].
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`
 }
 
@@ -34,7 +35,8 @@ type DenyInput struct {
 	Offer int64 `json:"offer"`
 }
 
-// DenyOutput contains the time since the host may last have confirmed that.
+// DenyOutput contains the time since the host may last have confirmed that the server does not
+// answer.
 type DenyOutput struct {
 	Quiet time.Duration `json:"quiet"`
 }

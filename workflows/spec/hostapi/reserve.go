@@ -13,15 +13,15 @@ import (
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
-	// SharedSpec refers to a ReserveInput with the spec instead, if many hosts receive it.
+	// SharedSpec replaces Spec if many hosts receive it. It refers to a ReserveInput with the spec.
 	SharedSpec *Shared `json:"shared_spec,omitempty"`
-	// Tasks lists the tasks for this host. If empty, the host gets all tasks and the whole cluster,
-	// and does not need Prepare.
+	// Tasks lists the tasks for this host. If it is empty, the host gets all tasks and the whole
+	// cluster, and Prepare is not needed.
 	Tasks []string `json:"tasks,omitempty"`
 	// Group distinguishes a run's reservations. There is one for tasks that any host may take, and
-	// one for each host with pinned tasks. Two of them may be on the same host.
+	// one for each host with pinned tasks. Two reservations may be on the same host.
 	Group int `json:"group,omitempty"`
-	// First is the number of every task's first process in this generation.
+	// First is the number of each task's first process in this generation.
 	First int `json:"first,omitempty"`
 	// Run is the execution that identifies the run to hosts, if it differs from the calling
 	// execution.
@@ -33,11 +33,11 @@ type ReserveInput struct {
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Shipped are hosts that already received the run's files, in addition to the spec's source.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
-	// Stopping is the latest state of a stop together in an earlier generation, or nil if no stop
+	// Stopping is the latest state of stopping together in an earlier generation, or nil if no stop
 	// was requested.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 
-	// Unknown describes a field, sent by a newer program, that this program does not know.
+	// Unknown describes a field that a newer program has sent and that this program does not know.
 	Unknown string `json:"-"`
 }
 
@@ -59,15 +59,15 @@ type ReserveOutput struct {
 	Instance string `json:"instance"`
 	// Addresses are the tasks' addresses, in the order of the request (rank order for all tasks).
 	Addresses []string `json:"addresses"`
-	// MasterPort and JAXPort are for a coordinator that the run's first task may host; only the
-	// ports of rank 0's host are used.
+	// MasterPort and JAXPort are ports for coordinators that the run's first task may host. Only
+	// those on rank 0's host are used.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
 	// Service describes how to read the run's files on this host, or is nil if only the host can
 	// read them.
 	Service *spec.HostService `json:"service,omitempty"`
-	// Witness describes how the run's other hosts ask this host about the server, or is nil if
-	// they cannot.
+	// Witness describes how the run's other hosts can ask this host whether it reaches the server,
+	// or is nil if they cannot.
 	Witness *spec.HostService `json:"witness,omitempty"`
 	// Shipped describes how to fetch the run's files from this host, or is nil if that is not
 	// possible.

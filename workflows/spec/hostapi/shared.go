@@ -1,6 +1,6 @@
 package hostapi
 
-// Shared refers to the execution of a workflow with a value for many hosts as its input. A run with
+// Shared refers to the execution of a workflow whose input is a value for many hosts. A run with
 // many hosts sends each host this reference instead of the value.
 type Shared struct {
 	WorkflowID string `json:"workflow_id"`

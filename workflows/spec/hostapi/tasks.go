@@ -8,7 +8,7 @@ import (
 
 // Tasks contains the short activities for running tasks.
 type Tasks interface {
-	// StopSilentTasks stops processes because they are silent, and marks them as failed.
+	// StopSilentTasks stops processes that are silent, and marks them as failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// SealTasks prevents all further restarts on the host.
 	SealTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
