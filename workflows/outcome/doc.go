@@ -1,5 +1,5 @@
 // Package outcome describes runs in words, so that the terminal, web pages, the Web UI, webhooks
-// and JSON agree. No other package does.
+// and JSON agree. No other package describes runs.
 //
 // A [spec.RunResult] describes a run's end in fields. [Sentence] returns the message for the run's
 // error and result, and [Lines] returns the details.
@@ -10,6 +10,6 @@
 //
 // The package is pure, so workflow code can call it.
 //
-// Some sentences come from TensorFlow and torch, because programs and people search logs for
+// Some sentences are those of TensorFlow and torch, because programs and people search logs for
 // them.
 package outcome

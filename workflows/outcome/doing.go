@@ -9,12 +9,12 @@ import (
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// A task's activity in one word, which is its state or one of these.
+// What a task is doing, in one word. The word is the task's state or one of these.
 const (
 	DoingRestart = "restarting" // waiting for a restart
 	DoingFailed  = "failed"     // failed, on its own or with its host
 	DoingMissing = "missing"    // its host does not answer
-	DoingUnknown = "unknown"    // no worker reports its state
+	DoingUnknown = "unknown"    // its state is unknown because no worker reports it
 )
 
 // doings lists the words in the order of counts.
@@ -51,7 +51,7 @@ func (t TaskStatus) doing(silent bool) string {
 // Tally counts tasks by the words from [Status.Doing].
 type Tally map[string]int
 
-// TallyOf counts words.
+// TallyOf counts how often each word occurs.
 func TallyOf(words []string) Tally {
 	t := Tally{}
 	for _, w := range words {
@@ -74,11 +74,11 @@ func (t Tally) String() string {
 // trouble lists the words for tasks with problems, worst first.
 var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 
-// A state is rare if at most one in fewOf tasks is in it.
+// A state is rare if at most one in fewOf tasks is in that state.
 const fewOf = 20
 
-// Odd returns the indices of tasks that need a look. Tasks in trouble come first, worst first, and
-// then tasks in rare states.
+// Odd returns the indices of tasks that deserve a look. Tasks in trouble come first, worst first,
+// and then tasks in rare states.
 func Odd(words []string) []int {
 	all := TallyOf(words)
 	var odd []int

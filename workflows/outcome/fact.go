@@ -15,8 +15,8 @@ type Fact struct {
 	Text string `json:"text"`
 	// Items are the sentence's tasks, hosts or lines.
 	Items []string `json:"items,omitempty"`
-	// key distinguishes facts of the same kind. If it is empty, Text or Items do. Text that
-	// mentions a passing time keeps changing, so it needs a key.
+	// key distinguishes facts of the same kind. If it is empty, Text or Items distinguish them. A
+	// fact whose Text contains a duration needs a key, because the Text keeps changing.
 	key string
 }
 
@@ -44,7 +44,7 @@ const (
 	FactLeft       Kind = "left"       // a process left other processes behind
 	FactProgress   Kind = "progress"   // the tasks' progress
 	FactElastic    Kind = "elastic"    // the number of hosts may change
-	FactStacks     Kind = "stacks"     // the tasks' stacks at the last look
+	FactStacks     Kind = "stacks"     // the tasks' stacks when they were last captured
 	FactUse        Kind = "use"        // resource usage, and the time of the last output
 	FactRule       Kind = "rule"       // a rule that explains the run's behavior
 )
@@ -84,7 +84,7 @@ func (f Fact) IsUrgent() bool {
 	return f.Severity == Bad || f.Severity == Warning || f.Severity == Waits
 }
 
-// IsNews reports whether a change in the fact is worth a line.
+// IsNews reports whether a change in the fact deserves a line.
 func (f Fact) IsNews() bool { return f.Severity != Note && f.Kind != FactProgress }
 
 // Marks returns strings that distinguish the fact from earlier facts of its kind. They are short
@@ -115,7 +115,7 @@ func Urgent(facts []Fact) []Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return !f.IsUrgent() || f.Kind == FactState })
 }
 
-// Has reports whether facts contains one of that kind.
+// Has reports whether facts contains a fact of the given kind.
 func Has(facts []Fact, kind Kind) bool {
 	return slices.ContainsFunc(facts, func(f Fact) bool { return f.Kind == kind })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
-// maxAlike limits facts of one kind: hosts that do not answer, slow tasks.
+// maxAlike limits the facts of one kind, such as hosts that do not answer or slow tasks.
 const maxAlike = 8
 
 // Facts returns what is true about a run, most urgent first.
@@ -65,7 +65,7 @@ func (f *facts) add(kind Kind, severity Severity, text, key string, items ...str
 	f.list = append(f.list, Fact{kind, severity, text, items, key})
 }
 
-// ended adds the facts of an ended run.
+// ended adds the facts about a run that has ended.
 func (f *facts) ended() {
 	s, r := f.s, f.s.Result
 	severity := Bad
@@ -83,7 +83,7 @@ func (f *facts) ended() {
 	if s.IsTerminated() {
 		f.add(FactRule, Note, fmt.Sprintf("its host workers stop the processes it left, but how they end is not recorded here; `clusterrun rm %s` removes what is left of the run", shellword.Of(s.RunID)), "")
 	}
-	if s.Verdict == spec.VerdictSucceeded { // otherwise its lines contain them
+	if s.Verdict == spec.VerdictSucceeded { // otherwise the lines of the report contain them
 		f.restarts()
 		f.preemptions(Note)
 	}
@@ -91,7 +91,8 @@ func (f *facts) ended() {
 	f.remains()
 }
 
-// preemptions adds how often the run was preempted. Times are shown in now's zone, the reader's.
+// preemptions adds how often the run was preempted. Times are shown in the time zone of now, which
+// is the reader's.
 func (f *facts) preemptions(severity Severity) {
 	if line := Preempted(f.s.Preemptions, f.s.PendingSince, f.now.Location()); line != "" {
 		f.add(FactPreempted, severity, line, "")
@@ -138,7 +139,7 @@ func (f *facts) failed() {
 	}
 }
 
-// silence adds the tasks that show no signs of work, and what their stacks show.
+// silence adds the tasks that do not show signs of work, and what their stacks reveal.
 func (f *facts) silence() {
 	var names []string
 	var least time.Duration
@@ -169,10 +170,10 @@ func (f *facts) silence() {
 	}
 }
 
-// silence returns a sentence: n tasks are silent.
+// silence returns a sentence saying how many tasks are silent.
 func silence(tasks int) string { return plural.Of(tasks, "task is silent", "tasks are silent") }
 
-// missing adds the hosts that do not answer, and how the run will react.
+// missing adds the hosts that do not answer, and how the run will react to them.
 func (f *facts) missing() {
 	for i, h := range f.s.Silent {
 		if i == maxAlike {
@@ -202,7 +203,7 @@ func (f *facts) fate(h SilentHost) string {
 	}
 }
 
-// restarts adds the tasks that are waiting for a restart, and those that restarted.
+// restarts adds the tasks that are waiting for a restart, and those that have been restarted.
 func (f *facts) restarts() {
 	var waiting, again []string
 	for i, word := range f.s.Doing() {
@@ -258,13 +259,13 @@ func (f *facts) remains() {
 	}
 }
 
-// end describes how a task's process exited; exit is nil if it is running.
+// end describes how a task's process exited. exit is nil if the process is running.
 type end struct {
 	task string
 	exit *spec.Exit
 }
 
-// dropped describes the output that is missing from the files, or is "".
+// dropped describes the output that is missing from the files. It returns "" if none is.
 func dropped(ends []end) string {
 	var bytes int64
 	var of []string
@@ -280,7 +281,8 @@ func dropped(ends []end) string {
 	return fmt.Sprintf("%s of the output of %s were dropped (logs.on_full), or could not be written to its file", units.Bytes(bytes), shorten.List(of, maxAlike))
 }
 
-// Dropped describes an ended run's output that is missing from the files, or is "".
+// Dropped describes the output of a finished run that is missing from the files. It returns "" if
+// none is.
 func Dropped(r *spec.RunResult) string {
 	ends := make([]end, len(r.Tasks))
 	for i, t := range r.Tasks {

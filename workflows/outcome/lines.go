@@ -14,9 +14,9 @@ const (
 	// maxWords, in bytes, and maxWordLines limit quotes from a program's output.
 	maxWords     = 2048
 	maxWordLines = 12
-	// maxFiles limits the listed files of each kind.
+	// maxFiles limits how many files of each kind are listed.
 	maxFiles = 4
-	// maxOthers limits the further failures that are described instead of just named.
+	// maxOthers limits how many further failures are described rather than just named.
 	maxOthers = 4
 	// maxRestartError limits the error in a line about a group restart, in bytes.
 	maxRestartError = 240
@@ -26,16 +26,16 @@ const (
 
 // Options configure a report for its reader.
 type Options struct {
-	// Run is the run's ID. If it is set, output is identified by the command that shows it, and
-	// otherwise by its path.
+	// Run is the run's ID. If it is set, output is identified by the command that shows it;
+	// otherwise, by its path.
 	Run string
 	// Zone is the time zone of formatted times; nil means UTC.
 	Zone *time.Location
 }
 
-// Lines returns details about a run's end, to follow [Sentence]. They include the root cause with
-// the program's last output, how the remaining tasks exited, the stacks, and where the output is.
-// They should explain a failed run without its logs.
+// Lines returns details about how a run ended, to be shown after [Sentence]. They include the root
+// cause with the program's last output, how the remaining tasks exited, the stacks, and where the
+// output is. They should explain a failure without the need to read logs.
 func Lines(r *spec.RunResult, o Options) []string {
 	w := &writer{r: r, o: o, tasks: make(map[string]*spec.TaskResult, len(r.Tasks))}
 	for i := range r.Tasks {
@@ -189,13 +189,13 @@ func (w *writer) firstError(f spec.Failure) {
 		w.line("%s", text)
 	case w.r.FirstEnded != "" && effect != nil && effect.Exit != nil:
 		text := fmt.Sprintf("First error: %s%s %s ended", rank(f), before(f, spec.Failure{Host: effect.Host, Exit: *effect.Exit}), effect.Name)
-		if !onItsWay(f) { // otherwise it is in the sentence
+		if !onItsWay(f) { // otherwise the sentence contains it
 			text += ": " + f.Printed.String()
 		}
 		w.line("%s", text)
 	case first != nil:
 		w.line("First error: %s%s %s ended: %s", rank(*first), before(*first, f), f.Task, first.Printed)
-	case w.leftEarly(f) != nil: // it was already named
+	case w.leftEarly(f) != nil: // that task was already named
 	case f.LostPeer() && len(w.r.Tasks) > 1:
 		how := "It wrote to a peer that was gone"
 		if f.Printed != nil {
@@ -224,8 +224,8 @@ func (w *writer) livedOn() {
 	}
 }
 
-// leftEarly returns the task that finished before f's process lost its peer, if no other task can
-// be the reason, or nil.
+// leftEarly returns the task that finished before f's process lost its peer, or nil if another task
+// can be the reason.
 func (w *writer) leftEarly(f spec.Failure) *spec.TaskResult {
 	if len(w.r.DoneBefore) != 1 || len(w.r.LivedOn) > 0 || f.Reported {
 		return nil
@@ -248,7 +248,7 @@ func (w *writer) doneBefore(f spec.Failure) {
 	}
 }
 
-// done returns, as a predicate, when a task finished that f's process may have lost as its peer.
+// done returns a predicate that says when t finished, which f's process may have lost as its peer.
 func done(f spec.Failure, t spec.TaskResult) string {
 	done := "ended with exit code 0"
 	if s := t.Exit.LastStep; s != nil {
@@ -264,8 +264,8 @@ func done(f spec.Failure, t spec.TaskResult) string {
 	return done
 }
 
-// showedLater reports whether f's process showed no failure before effect's process exited, which
-// had lost it as a peer.
+// showedLater reports whether f's process did not show a failure before effect's process, which had
+// lost it as a peer, exited.
 func showedLater(f spec.Failure, effect *spec.TaskResult) bool {
 	return f.Printed == nil || f.Host == effect.Host && f.Printed.By.After(effect.Exit.Ended)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Ended returns the text and the fields for the notice of a run's end.
+// Ended returns the text and fields of the notice that a run has finished.
 func Ended(run string, r *spec.RunResult) spec.Notice {
 	n := spec.Notice{
 		Text:    Headline(run, r, func(verdict string) string { return verdict }),
@@ -19,7 +19,7 @@ func Ended(run string, r *spec.RunResult) spec.Notice {
 	return n
 }
 
-// Hangs is like Ended, for a run with silent tasks. found is nil if the stacks are unknown.
+// Hangs is like Ended, but for a run with silent tasks. found is nil if the stacks are unknown.
 func Hangs(run string, names []string, found *stacktree.Findings) spec.Notice {
 	text := fmt.Sprintf("run %s hangs: %s: %s", run, silence(len(names)), list(names))
 	if found != nil && found.Sentence != "" {

@@ -38,7 +38,7 @@ func (w Waiting) Text(now time.Time) string {
 
 // StoppingLine returns who asked the tasks to stop, when and why, and the time left.
 func StoppingLine(s spec.Stopping, now time.Time) string {
-	// The run's clock may differ from ours.
+	// The run's clock may differ from this process's.
 	text := fmt.Sprintf("%s (%s ago", s, span(max(0, now.Sub(s.Asked))))
 	switch left := s.Deadline.Sub(now); {
 	case s.Deadline.IsZero():
@@ -52,7 +52,7 @@ func StoppingLine(s spec.Stopping, now time.Time) string {
 }
 
 // progress adds the running tasks' progress, for example "40..55%, 3m10s left". The time left is
-// the maximum over tasks, extrapolated from each process's run time.
+// extrapolated from each process's run time; the maximum over all tasks is shown.
 func (f *facts) progress() {
 	least, most := 101, -1
 	var left time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// names writes which tasks had the given fate.
+// names writes which tasks ended in the given way.
 func (w *writer) names(names []string, one, many, why string) {
 	if n := len(names); n > 0 {
 		if n > maxOthers {
@@ -45,7 +45,7 @@ func (w *writer) others() {
 			why = " after the grace of the stop"
 		}
 	}
-	if stopped, failed := w.stopped(); !stragglersFail(w.r) { // stopped ones are named as stragglers
+	if stopped, failed := w.stopped(); !stragglersFail(w.r) { // otherwise, the stopped tasks are named as stragglers
 		w.names(failed, "failed", "failed", why)
 		if len(stopped) == 0 && w.r.EndedBy == spec.EndedByCancel {
 			w.line("Then the run was cancelled%s", strings.TrimPrefix(why, " when the run was cancelled"))
@@ -136,15 +136,15 @@ func ranges(names []string) (folded []string) {
 }
 
 // unordered reports whether root and a task on another host failed independently, but so close
-// together that the hosts' clocks do not show which was first.
+// together that the hosts' clocks do not show which failed first.
 func unordered(root spec.Failure, t *spec.TaskResult) bool {
 	a, b := root.Failed(), t.Exit.Failed()
 	return t.Host != root.Host && root.Evidence == "" && !a.IsZero() && !b.IsZero() && b.Sub(a).Abs() < clockError && !root.LostPeer() && !t.Exit.LostPeer()
 }
 
-// stopped returns the tasks that were stopped before they failed. If a failure ended the run,
-// failed returns the tasks that exited with their own exit code, either because of the first
-// failure or because they were stopped.
+// stopped returns the tasks that were stopped before they failed. If a failure ended the run, it
+// also returns, as failed, the tasks that exited with their own exit code, either because of the
+// first failure or because they were stopped.
 func (w *writer) stopped() (stopped, failed []string) {
 	for _, t := range w.r.Tasks {
 		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
@@ -160,8 +160,8 @@ func (w *writer) stopped() (stopped, failed []string) {
 	return stopped, failed
 }
 
-// cut names the tasks that were killed when their grace after the chief's end expired, perhaps
-// while saving their work. Other tasks exit on the stop signal, as servers always do.
+// cut names the tasks that were killed when the chief grace expired, perhaps while they were saving
+// their work. It omits tasks that exited on the stop signal, as servers always do.
 func (w *writer) cut() {
 	cut := which(w.r, func(t *spec.TaskResult) bool {
 		return w.r.EndedBy == spec.EndedByChief && t.Exit.Cause == spec.CauseCollateral && t.Exit.Signal == "SIGKILL"
@@ -170,23 +170,23 @@ func (w *writer) cut() {
 		"was killed", "were killed", " when the grace period after the chief's exit was over (chief_grace, stop.grace)")
 }
 
-// lost names the tasks that were lost with their hosts while they were being stopped. By the rules
-// they are not the root cause, but readers may know better, because a host is declared lost only
-// after minutes, when its silence has long made its peers fail.
+// lost names the tasks that were lost with their hosts while they were being stopped. By the rules,
+// such a task is not the root cause, but readers may know better: a host is declared lost only
+// after minutes, long after its silence has made its peers fail.
 func (w *writer) lost() {
 	lost := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseHostLost && !t.Failed })
 	w.names(words.Of(lost, placeOf), "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
-// outOfMemory names the tasks that exited unasked after the kernel killed, or may have killed, some
-// of their processes.
+// outOfMemory names the tasks that exited on their own after the kernel had killed, or may have
+// killed, some of their processes.
 func (w *writer) outOfMemory() {
 	var texts []string
 	names := make(map[string][]string)
 	for _, t := range which(w.r, func(t *spec.TaskResult) bool { return t.Exit.OOMKills > 0 && (t.Exit.OK() || t.Failed) }) {
 		text := t.Exit.OOMText()
 		if f := w.r.FirstFailure; f != nil && f.Task == t.Name && strings.Contains(f.Message, text) {
-			continue // it was already named
+			continue // the task was already named
 		}
 		if names[text] == nil {
 			texts = append(texts, text)
@@ -198,8 +198,8 @@ func (w *writer) outOfMemory() {
 	}
 }
 
-// unkillable names processes that outlived SIGKILL. They still hold their resources, and only the
-// machine's owner can help.
+// unkillable names processes that survived SIGKILL. They still hold their resources, which only the
+// machine's owner can change.
 func (w *writer) unkillable() {
 	if all := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.Unkillable }); len(all) > 0 {
 		w.line("Still alive long after SIGKILL, and abandoned: %s", list(words.Of(all, func(t *spec.TaskResult) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// outOfTime names the tasks that were unfinished when a limit passed.
+// outOfTime names the tasks that were unfinished when a time limit expired.
 func (w *writer) outOfTime() {
 	var late []*spec.TaskResult
 	failures := 0
@@ -52,7 +52,7 @@ func (w *writer) outOfTime() {
 	if f == nil {
 		return
 	}
-	if f.LostPeer() { // perhaps stopped when the limit passed
+	if f.LostPeer() { // perhaps stopped when the limit expired
 		w.line("%s %s because it had lost a peer%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
 	} else {
 		w.line("Before that, %s %s%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
@@ -64,8 +64,8 @@ func (w *writer) outOfTime() {
 	w.logs(*f)
 }
 
-// printed lists errors that tasks printed about themselves, earliest first. A program may outlive
-// a thread that failed, while other tasks wait for that thread.
+// printed lists errors that are not about a peer and that tasks printed, earliest first. A program
+// may survive the failure of a thread for which other tasks are waiting.
 func (w *writer) printed() {
 	first, f := w.r.FirstError, w.r.FirstFailure
 	all := which(w.r, func(t *spec.TaskResult) bool {
@@ -85,7 +85,8 @@ func (w *writer) printed() {
 }
 
 // doing describes what the unfinished tasks were doing, and lists the files with their stacks and
-// logs. It is restricted to the tasks that held up the run, or that differ, if they are known.
+// logs. If it is known which tasks held up the run or differ from the rest, it is restricted to
+// them.
 func (w *writer) doing(late []string) {
 	if w.r.Stacks != nil {
 		w.lines = append(w.lines, strings.Split(w.r.Stacks.String(), "\n")...)
@@ -98,7 +99,7 @@ func (w *writer) doing(late []string) {
 			continue
 		}
 		switch {
-		case t.StacksFile != "": // next to the logs
+		case t.StacksFile != "": // the stacks are next to the logs
 			w.path("Stacks of "+name, t.StacksFile)
 			n++
 		case w.r.Stacks == nil && t.Exit != nil && t.Exit.LogDir != "" && w.o.Run == "":
@@ -108,7 +109,8 @@ func (w *writer) doing(late []string) {
 	}
 }
 
-// telling returns the tasks with stack files worth reading: the outliers, or else one per class.
+// telling returns the tasks whose stack files are worth reading: the outliers or, if there are
+// none, one task per class.
 func (w *writer) telling() []string {
 	named := func(ranks stacktree.Ranks) (names []string) {
 		for _, t := range w.r.Tasks {

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// StopNotice returns how long tasks with a notice have left, what follows, and the reason.
+// StopNotice returns how much time tasks with a notice have left, what happens next, and why.
 func StopNotice(n spec.StopNotice, now time.Time) string {
 	text := "the tasks will be stopped"
 	if left := n.Deadline.Sub(now).Round(time.Second); left > 0 {
@@ -22,7 +22,7 @@ func StopNotice(n spec.StopNotice, now time.Time) string {
 	return text + ": " + n.String()
 }
 
-// Preempted describes how many times a run was preempted and how long it has been pending since; it
+// Preempted describes how many times a run was preempted and how long it has been pending since; It
 // returns "" if neither applies.
 func Preempted(times int, since time.Time, zone *time.Location) string {
 	var parts []string

@@ -40,7 +40,7 @@ func alike(a, b spec.Exit) bool {
 	return a.Printed == nil && b.Printed == nil || a.Printed != nil && b.Printed != nil && a.Printed.Place == b.Printed.Place
 }
 
-// gaveUp writes why the run gave up, if restarts made no progress.
+// gaveUp writes why the run gave up if restarts did not make progress.
 func (w *writer) gaveUp() {
 	if same := which(w.r, func(t *spec.TaskResult) bool { return t.Exit.SameErrors > 0 }); len(same) > 0 {
 		w.line("The same error occurred %d times in a row without progress, last from %s: another restart would not help (give_up_on_same_error)",

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Select returns the tasks that words match, in rank order, and the words that match none. A word
-// is a task's name, or else a type, a rank, a range of ranks such as 0-7, a name pattern such as
-// worker-1?, a host, or [DoingFailed]. Without words, it returns all tasks.
+// Select returns the tasks that match any of the words, in rank order, and the words that do not
+// match any task. A word is a task's name or, if there is no such task, a type, a rank, a range of
+// ranks such as 0-7, a name pattern such as worker-1?, a host, or [DoingFailed]. If there are no
+// words, Select returns all tasks.
 func (s *Status) Select(words []string) (tasks []TaskStatus, unknown []string) {
 	if len(words) == 0 {
 		return s.Tasks, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Headline describes the end of the run with that ID. It includes the exit code if the sentence
+// Headline describes how the run with the given ID ended. It includes the exit code if the sentence
 // does not. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	what := "run"
@@ -116,7 +116,7 @@ func ofFailure(f spec.Failure) string {
 	return f.Task + " " + HowEnded(f)
 }
 
-// plainExit reports whether the sentence about the run is about f's exit code.
+// plainExit reports whether the run's sentence states f's exit code.
 func plainExit(r *spec.RunResult, f *spec.Failure) bool {
 	return Sentence(r) == ofFailure(*f) && f.Cause == spec.CauseOrigin && !f.Reported && !f.BadResult()
 }
@@ -129,7 +129,7 @@ func shellCode(e spec.Exit) int {
 	return e.ExitCode
 }
 
-// stragglers names the stragglers in the words of TensorFlow's Coordinator.
+// stragglers names the stragglers in the wording of TensorFlow's Coordinator.
 func stragglers(r *spec.RunResult) string {
 	return "Coordinator stopped with tasks still running: " + strings.Join(r.Stragglers, " ")
 }
@@ -137,7 +137,7 @@ func stragglers(r *spec.RunResult) string {
 // stragglersFail reports whether there are stragglers that count as a failure.
 func stragglersFail(r *spec.RunResult) bool { return len(r.Stragglers) > 0 && !r.IgnoredStragglers }
 
-// silent reports whether only the stacks of silent tasks show the root cause.
+// silent reports whether the root cause is known only from the stacks of silent tasks.
 func silent(r *spec.RunResult) bool {
 	f := r.FirstFailure
 	return f.Evidence == spec.EvidenceStacks || f.Cause == spec.CauseSilence && r.Stacks != nil
@@ -210,7 +210,7 @@ func exitText(e spec.Exit) string {
 	}
 }
 
-// seconds formats a duration in seconds, without a zero fraction.
+// seconds formats a duration in seconds, without a fraction that is zero.
 func seconds(d spec.Duration) string {
 	return strconv.FormatFloat(d.Std().Seconds(), 'f', -1, 64)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Status combines what the run, the server and the hosts' last reports state.
+// Status combines the information from the run, the server and the hosts' last reports.
 type Status struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id"`
@@ -147,7 +147,8 @@ type SilentHost struct {
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
-// The states of an open run, as used in lists, pages and the status.
+// The states of an open run that lists, pages and the status use in addition to the run's own
+// states.
 const (
 	StatePending = "pending" // for free slots
 	StateWaiting = "waiting" // for earlier runs to end (after)
@@ -156,7 +157,7 @@ const (
 )
 
 // LastOutput returns when a running process of the run last wrote output, or nil if there is no
-// output or the time is unknown.
+// output or if the time is unknown.
 func (s *Status) LastOutput() *time.Time {
 	var last time.Time
 	for _, t := range s.Tasks {
@@ -170,7 +171,7 @@ func (s *Status) LastOutput() *time.Time {
 	return &last
 }
 
-// remedy returns what a user can do about an absence, as the end of a sentence.
+// remedy returns, as the end of a sentence, what a user can do if the run does not answer.
 func (s *Status) remedy() string {
 	switch {
 	case s.Paused:
@@ -194,7 +195,7 @@ func (s *Status) Absence() string {
 	return ""
 }
 
-// Terminated is the ending if a run was terminated on the server.
+// Terminated is the value of Ending if a run was terminated on the server.
 const Terminated = "terminated"
 
 // IsTerminated reports whether the run was terminated on the server, without stopping its tasks.

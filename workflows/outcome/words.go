@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// before returns how long before g's exit f's error was printed, as part of a sentence.
+// before returns, as part of a sentence, how long before g's exit the error in f was printed.
 func before(f, g spec.Failure) string {
 	if f.Printed == nil || f.Printed.By.IsZero() || g.Ended.IsZero() {
 		return ", before"
@@ -74,7 +74,7 @@ func (w *writer) who(f spec.Failure) string {
 	return who + ")"
 }
 
-// at returns when the process failed, as the end of a sentence.
+// at returns, as the end of a sentence, when the process failed.
 func (w *writer) at(f spec.Failure) string {
 	when := f.Ended
 	if _, ok := f.ErrorAge(); ok || f.Evidence == spec.EvidenceRequest {
@@ -90,7 +90,7 @@ func (w *writer) at(f spec.Failure) string {
 	return ", at " + when.In(zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// afterRestarts returns how many restarts preceded the failed process, as part of a sentence.
+// afterRestarts returns, as part of a sentence, how many restarts preceded the failed process.
 func afterRestarts(f spec.Failure) string {
 	if f.Restarts == 0 {
 		return ""
@@ -113,7 +113,7 @@ func place(task, host string) string {
 	return task
 }
 
-// which returns the tasks with an exit that satisfies is.
+// which returns the tasks whose exit satisfies is.
 func which(r *spec.RunResult, is func(*spec.TaskResult) bool) (all []*spec.TaskResult) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; t.Exit != nil && is(t) {

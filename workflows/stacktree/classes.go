@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Class is a set of ranks that do the same thing.
+// Class is a set of ranks that are doing the same thing.
 type Class struct {
 	Ranks Ranks `json:"ranks"`
 	Count int   `json:"count"`
-	// Wait describes their wait; its reason is empty if that is unknown.
+	// Wait describes what the ranks are waiting for. Its reason is empty if this is unknown.
 	Wait Wait `json:"wait,omitzero"`
-	// Place is their place in the user's program, innermost frame first.
+	// Place is the ranks' place in the user's program, innermost frame first.
 	Place []Frame `json:"place,omitempty"`
-	// Missing is the reason for a missing stack, as a phrase that follows the ranks. If Ended is
-	// set, their processes have exited.
+	// Missing is the reason why the stacks are missing, as a phrase that follows the ranks. If
+	// Ended is set, the ranks' processes have exited.
 	Missing string `json:"missing,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	// Outlier reports whether [Findings.Sentence] names the ranks.
@@ -27,8 +27,8 @@ func (c *Class) waiting() bool { return c.known() && c.Wait.Reason.peers() }
 
 func (c *Class) known() bool { return c.Missing == "" && !c.Ended }
 
-// seen reports whether there are frames of the program. Otherwise it is unknown whether the ranks
-// are waiting for other ranks.
+// seen reports whether the stacks contain frames of the program. If they do not, it is unknown
+// whether the ranks are waiting for other ranks.
 func (c *Class) seen() bool {
 	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Kind != Program })
 }
@@ -86,7 +86,7 @@ func classOf(s Stack) *Class {
 	if len(c.Place) > 0 {
 		return c
 	}
-	// Without frames in user code, show the wait's caller.
+	// If there are no frames in user code, show the caller of the waiting function.
 	for _, f := range slices.Backward(s[:at]) {
 		if f.Kind != Kernel {
 			c.Place = append(c.Place, f)
@@ -107,8 +107,8 @@ func (c *Class) key() string {
 	return b.String()
 }
 
-// isIn reports whether the ranks are in a user function, or in what it calls, such as a list
-// comprehension in it.
+// isIn reports whether the ranks are in a user function, or in something that the function calls,
+// such as a list comprehension.
 func (c *Class) isIn(function string) bool {
 	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Function == function })
 }

@@ -10,16 +10,16 @@ import (
 type Findings struct {
 	// Total is the number of ranks.
 	Total int `json:"total"`
-	// Classes lists the majority's class first if other classes are named, then the named
-	// classes, then the rest by size.
+	// Classes lists the classes. If any are named, the majority's class comes first, followed by
+	// the named ones. The rest are ordered by size.
 	Classes []Class `json:"classes"`
-	// LeftOut counts the omitted classes that would follow; see [Findings.Short].
+	// LeftOut is the number of classes omitted from the end; see [Findings.Short].
 	LeftOut int `json:"left_out,omitempty"`
 	// Outliers are the ranks that hold up the rest, or empty if the stacks do not show them.
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence states the result.
 	Sentence string `json:"sentence"`
-	// Motion is the result of a second look.
+	// Motion is the result of a second capture.
 	Motion Motion `json:"motion,omitzero"`
 }
 
@@ -39,7 +39,8 @@ func Explain(t Tree, hostOf func(rank int) string) Findings {
 	return f
 }
 
-// place returns a class's position: majority, outliers, rest. all is sorted by size.
+// place returns a class's position in the order: the majority, outliers, the rest. all is sorted by
+// size.
 func place(c *Class, all []*Class) int {
 	named := slices.ContainsFunc(all, func(c *Class) bool { return c.Outlier })
 	switch {
@@ -119,7 +120,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	return nil, "cannot tell which task blocks the others: no ranks wait for others"
 }
 
-// apart finds ranks that are waiting for other ranks in a different place than most.
+// apart finds ranks that are waiting for other ranks in a different place than most of them.
 func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ranks, string)) (Ranks, string) {
 	most := waiting[0]
 	var rest []*Class
@@ -162,7 +163,7 @@ func ranksOf(classes []*Class) Ranks {
 	return all.normal()
 }
 
-// subject returns "rank 2 on gpu-3", or the ranks with the first few hosts.
+// subject returns "rank 2 on gpu-3", or several ranks with their first few hosts.
 func subject(ranks Ranks, hostOf func(int) string) string {
 	const most = 4
 	var hosts []string

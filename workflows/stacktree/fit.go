@@ -13,9 +13,10 @@ const (
 	RunBytes  = 256 << 10
 )
 
-// Fit reduces the tree to that many bytes of JSON by dropping the least useful parts until it fits:
-// library frames; lines; all frames but the wait, the innermost frame and the user's innermost
-// frame; and then the rarest stacks, which become unknown.
+// Fit drops the least useful parts of the tree until its JSON fits into the given number of bytes.
+// In this order, it drops library frames, line numbers, all frames except the waiting function, the
+// innermost frame and the user's innermost frame, and finally the rarest stacks, which become
+// unknown.
 func (t Tree) Fit(bytes int) Tree {
 	for _, coarser := range []func(Stack) Stack{
 		func(s Stack) Stack { return s },
@@ -50,7 +51,7 @@ func (t Tree) Fit(bytes int) Tree {
 func (t Tree) size() int {
 	raw, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // nothing in it fails to encode
+		panic(err) // a tree always encodes
 	}
 	return len(raw)
 }

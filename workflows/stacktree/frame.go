@@ -17,8 +17,8 @@ const (
 	Kernel Kind = "kernel"
 	// Program is the process's program, as the outermost frame of a stack.
 	Program Kind = "program"
-	// Unknown replaces a stack that could not be captured. Its function is the reason, as a
-	// phrase that follows "rank 3": "did not answer".
+	// Unknown replaces a stack that could not be captured. Its function is the reason, as a phrase
+	// that follows "rank 3", such as "did not answer".
 	Unknown Kind = "unknown"
 	// Ended replaces a rank's stack if its process is not running.
 	Ended Kind = "ended"
@@ -26,14 +26,14 @@ const (
 
 // Functions of [Kernel] frames that are not system calls.
 const (
-	// OnCPU is a running thread.
+	// OnCPU is the state of a running thread.
 	OnCPU = "on a processor"
-	// Uninterruptible precedes the system call of a thread that signals do not reach.
+	// Uninterruptible precedes the system call of a thread in uninterruptible sleep.
 	Uninterruptible = "uninterruptible sleep"
-	// NoDescriptors is the system call of a thread that selects from no descriptors in order to
-	// sleep.
+	// NoDescriptors is the system call of a thread that sleeps by calling select without
+	// descriptors.
 	NoDescriptors = "select without descriptors"
-	// Stopped is a thread stopped by a signal or a debugger.
+	// Stopped is the state of a thread that was stopped by a signal or a debugger.
 	Stopped = "stopped"
 )
 
@@ -53,7 +53,7 @@ func (f Frame) compare(g Frame) int {
 		cmp.Compare(f.File, g.File), cmp.Compare(f.Line, g.Line))
 }
 
-// String formats the frame in a short form: "train.py:9 step".
+// String formats the frame in a short form, such as "train.py:9 step".
 func (f Frame) String() string {
 	if f.Kind == Program {
 		return path.Base(f.Function)
@@ -73,7 +73,8 @@ func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
 
-// libraryDirs occur in the paths of modules that come with Python or from a package index.
+// libraryDirs lists directories in the paths of modules that are part of Python or come from a
+// package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
 
 // inOwnPackage reports whether a file belongs to clusterrun's Python modules, in python/DIGEST of
@@ -106,7 +107,7 @@ func (f Frame) userCode() bool {
 // Stack is a thread's stack, outermost frame first.
 type Stack []Frame
 
-// most is the maximum number of frames in a stack.
+// most limits the number of frames in a stack.
 const (
 	mostOuter = 24
 	mostInner = 72
@@ -115,7 +116,7 @@ const (
 // Omitted is the function name in the frame that replaces a deep stack's middle.
 const Omitted = "…"
 
-// bounded drops a deep stack's middle, where recursion repeats.
+// bounded drops the middle of a deep stack, where a recursion repeats.
 func (s Stack) bounded() Stack {
 	if len(s) <= mostOuter+1+mostInner {
 		return s

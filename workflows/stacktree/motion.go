@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Motion is the result of a second look at the ranks. A rank that returns to the same line in
-// each step, for example because it waits for a slow rank, seems not to have moved.
+// Motion is the result of capturing the ranks' stacks a second time. A rank that returns to the
+// same line in each step, for example because it waits for a slow rank, appears not to have moved.
 type Motion struct {
-	// After is the time between the two looks, in seconds, or 0 without a second look.
+	// After is the time between the two captures, in seconds, or 0 if there was no second one.
 	After float64 `json:"after_seconds,omitempty"`
 	// Moved are the ranks that were in different program lines, or in a different collective. Same
-	// counts the ranks that were not. The motion of Unknown ranks is unknown because they ended, or
-	// because their stack is missing or does not contain program code.
+	// is the number of ranks that were not. Unknown is the number of ranks whose motion is unknown,
+	// because they ended or because their stack is missing or does not contain program code.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
@@ -49,8 +49,8 @@ func Compare(first, second Tree, after time.Duration) Motion {
 	return m
 }
 
-// at returns where the ranks are: their lines, and the collective or similar call. It ignores why
-// they are waiting, because a thread may be observed between two system calls.
+// at returns where the ranks are, as their lines and the collective or similar call. It ignores
+// what they are waiting for, because a thread may be observed between two system calls.
 func (c *Class) at() string {
 	var b strings.Builder
 	if reasons[c.Wait.Reason].byName {
@@ -63,7 +63,7 @@ func (c *Class) at() string {
 }
 
 // ownCode reports whether any frame is in user code. Library frames do not show motion, because
-// event loops go in circles.
+// event loops repeat.
 func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
 // Join combines results for different ranks.
@@ -72,7 +72,7 @@ func (m Motion) Join(o Motion) Motion {
 }
 
 // String returns a line such as "1s later ranks 0-1 were in other lines: slow rather than stuck",
-// or "" without a second look.
+// or "" if there was no second capture.
 func (m Motion) String() string {
 	if m.After == 0 {
 		return ""

@@ -77,7 +77,7 @@ func (s Ranks) String() string {
 	return strings.Join(parts, ",")
 }
 
-// words returns "rank 3" or "ranks 0-1,3", and counts the ranges that do not fit on a line.
+// words returns "rank 3" or "ranks 0-1,3", and the number of ranges that do not fit on a line.
 func (s Ranks) words() string {
 	const most = 8
 	if s.Len() == 1 {

@@ -8,7 +8,7 @@ type Task struct {
 }
 
 // WithMissing adds tasks that are missing from the tree, with the reason, because other tasks may
-// be waiting for an ended task.
+// be waiting for a task that has ended.
 func WithMissing(t Tree, tasks []Task) Tree {
 	known := t.Ranks()
 	trees := []Tree{t}

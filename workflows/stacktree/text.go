@@ -23,7 +23,7 @@ func (f Findings) Short() Findings {
 	f.LeftOut += max(0, len(f.Classes)-maxLines)
 	f.Classes = slices.Clone(f.Classes[:min(len(f.Classes), maxLines)])
 	for i, c := range f.Classes {
-		f.Classes[i].Place = c.Place[:min(len(c.Place), maxPlaces+1)] // one more, so that the text still ends in an ellipsis
+		f.Classes[i].Place = c.Place[:min(len(c.Place), maxPlaces+1)] // one more frame, so that the output still ends in an ellipsis
 	}
 	return f
 }
@@ -32,7 +32,7 @@ func (f Findings) Short() Findings {
 func (f Findings) String() string {
 	var b strings.Builder
 	if err := f.Write(&b); err != nil {
-		panic(err) // a builder takes everything
+		panic(err) // writing to a builder never fails
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -43,8 +43,8 @@ func (f Findings) Below() Findings {
 	return f
 }
 
-// Write writes at most ten classes, one per line, then the sentence and the result of a second
-// look.
+// Write writes at most ten classes, one per line, followed by the sentence and the result of a
+// second capture.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	shown := f.Classes[:min(len(f.Classes), maxLines)]
@@ -77,8 +77,8 @@ func (f Findings) Write(w io.Writer) error {
 	return nil
 }
 
-// Does describes what the class's ranks are doing: "wait in all_reduce", or "sleeps in
-// load_batch" for one rank.
+// Does describes what the class's ranks are doing, such as "wait in all_reduce", or "sleeps in
+// load_batch" for a single rank.
 func (c Class) Does() string {
 	if !c.known() {
 		if c.Count > 1 {
@@ -114,7 +114,7 @@ func plural(reason string) string {
 	return strings.TrimSpace(verb + " " + rest)
 }
 
-// places returns the innermost frames: "train.py:11 load_batch ← train.py:8 step ← …".
+// places returns the innermost frames, such as "train.py:11 load_batch ← train.py:8 step ← …".
 func (c Class) places() string {
 	var b strings.Builder
 	for i, f := range c.Place {
@@ -130,8 +130,8 @@ func (c Class) places() string {
 	return b.String()
 }
 
-// DoesOf describes what a rank was doing and where in the program, such as " (sleeps in
-// load_batch: train.py:11 ← …)". It is empty if that is unknown.
+// DoesOf describes what a rank was doing and where in the program, such as " (sleeps in load_batch:
+// train.py:11 ← …)". It is empty if this is unknown.
 func (f Findings) DoesOf(rank int) string {
 	for _, c := range f.Classes {
 		if !c.Ranks.Has(rank) || !c.known() {

@@ -2,15 +2,16 @@ package stacktree
 
 import "slices"
 
-// Tree is a prefix tree of ranks' stacks. The zero value is empty. A rank should occur once.
+// Tree is a prefix tree of ranks' stacks. The zero value is empty. Each rank should occur only
+// once.
 type Tree struct {
 	Roots []Node `json:"roots,omitempty"`
 }
 
-// Node is a frame shared by some stacks, with the inner frames that they share.
+// Node is a frame that some stacks share, with the inner frames of these stacks.
 type Node struct {
 	Frame
-	// Ranks are the ranks with this as their innermost frame.
+	// Ranks are the ranks whose innermost frame this is.
 	Ranks Ranks `json:"ranks,omitempty"`
 	// Calls are the inner frames, in the order of their fields.
 	Calls []Node `json:"calls,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Reason is the kind of a wait, or that the rank is not waiting.
+// Reason is what a rank is waiting for, or [Running].
 type Reason string
 
 // The reasons used by [Explain]. The table of waits contains more.
@@ -19,15 +19,15 @@ const (
 	Message Reason = "message"
 	// Join starts or ends a group of ranks.
 	Join Reason = "join"
-	// Running means that the thread is running according to the kernel.
+	// Running means that, according to the kernel, the thread is running.
 	Running Reason = "running"
 )
 
 // peers reports whether the wait depends on other ranks.
 func (r Reason) peers() bool { return r == Collective || r == Message || r == Join }
 
-// wording contains a reason's words, "wait" and "for a lock", and whether the waiting function
-// follows or the user's function that called it.
+// wording contains the words for a reason, such as "wait" and "for a lock", and whether they are
+// followed by the name of the waiting function or by that of the user's function that called it.
 type wording struct {
 	verb, rest string
 	byName     bool
@@ -103,8 +103,8 @@ type Wait struct {
 }
 
 // waitOf returns a stack's wait, and the index of the frame that shows it, or -1. It chooses the
-// outermost such frame inside the innermost user frame, because calls inside a library do not
-// matter, and user code in a callback is not waiting in the library.
+// outermost such frame within the innermost user frame, because calls within a library do not
+// matter, and user code in a callback is not waiting in the library that called it.
 func waitOf(s Stack) (Wait, int) {
 	from := len(s)
 	for from > 0 && !s[from-1].userCode() {
@@ -125,8 +125,8 @@ func waitOf(s Stack) (Wait, int) {
 	return Wait{}, -1
 }
 
-// AwaitsHelper reports whether the stack is waiting for another process of its task, such as a
-// data loader's. An idle helper waits in the same way.
+// AwaitsHelper reports whether the stack is waiting for another process of its task, such as a data
+// loader's. An idle helper also waits in this way.
 func (s Stack) AwaitsHelper() bool {
 	wait, _ := waitOf(s)
 	switch wait.Reason {
@@ -142,8 +142,8 @@ func (s Stack) InUserCode() bool {
 	return slices.ContainsFunc(s, func(f Frame) bool { return f.userCode() && !strings.HasPrefix(f.File, "<") })
 }
 
-// PythonTells reports whether Python frames show the stack's wait, or the kernel shows that it
-// sleeps. Otherwise, native frames may show more.
+// PythonTells reports whether Python frames show the stack's wait, or the kernel shows that the
+// thread is asleep. Otherwise, native frames may show more.
 func (s Stack) PythonTells() bool {
 	wait, at := waitOf(s)
 	return at >= 0 && (s[at].Kind == Python || wait.Reason == "sleep")

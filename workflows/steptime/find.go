@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lateRatio is the minimum ratio to the peers' median for naming a task or a host.
+// lateRatio is the ratio to the peers' median from which a task or a host is named.
 const lateRatio = 1.25
 
 // Task describes a task for [Find].
@@ -19,8 +19,9 @@ type Task struct {
 	Time             *spec.StepTime // nil if unknown
 }
 
-// Find returns the tasks that take longer per step than the rest of their type. If these are all
-// tasks of a type on a host, it returns the host instead. The largest ratio comes first.
+// Find returns the tasks that take longer per step than the rest of their type. If these include
+// all tasks of a type on a host, it returns the host instead. Results are ordered by ratio, the
+// largest first.
 func Find(tasks []Task) []spec.Slow {
 	type kind struct {
 		name     string
@@ -116,8 +117,8 @@ func found(t Task, others float64) spec.Slow {
 	}
 }
 
-// medianWithout returns the median time of the n tasks that are not left out, or the lower of
-// two.
+// medianWithout returns the median time of the n tasks that out does not exclude. If there are two
+// middle values, it returns the lower one.
 func medianWithout(sorted []Task, n int, out func(Task) bool) float64 {
 	middle := (n - 1) / 2
 	for _, t := range sorted {

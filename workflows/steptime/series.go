@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// window is the number of reports kept per task. It is divisible by periods of 2 to 6 steps, so
-	// that programs with such a rhythm show the same share of long steps at any time.
+	// window is the number of reports kept per task. It is divisible by 2 to 6, so that a program
+	// in which every second to sixth step is long shows the same share of long steps at any time.
 	window = 60
-	// least is the minimum number of steps, and of reports, for a conclusion.
+	// least is the minimum number of steps and of reports required for a conclusion.
 	least = 10
-	// At either end, one report in cutShare is dropped.
+	// cutShare is the inverse of the share of reports dropped at either end.
 	cutShare = 5
 )
 
@@ -34,8 +34,8 @@ type Series struct {
 }
 
 // Step records that the process reached a step after working for the given time. It returns the
-// number of steps since the last report and their duration. Both are 0 if unknown: for the first
-// report, the same step again, or an earlier step, as at the start of an epoch.
+// number of steps since the last report and their duration. Both are 0 if they are unknown, as for
+// the first report, a repeated step, or an earlier step, such as at the start of an epoch.
 func (s *Series) Step(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	switch {
 	case math.IsNaN(step) || math.IsInf(step, 0), s.begun && step == s.step:
@@ -61,7 +61,7 @@ func (s *Series) Round(worked time.Duration) (steps float64, took time.Duration)
 	return s.Step(s.step+1, worked)
 }
 
-// Progress records a step counted by the program. It drops the rounds recorded before.
+// Progress records a step counted by the program. It drops rounds that were recorded earlier.
 func (s *Series) Progress(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	if s.barriers {
 		*s = Series{}
@@ -91,7 +91,7 @@ func (s *Series) Time() *spec.StepTime {
 // Total returns the number of all recorded steps, and their duration in seconds.
 func (s *Series) Total() (steps, seconds float64) { return s.total.steps, s.total.seconds }
 
-// usual returns the mean step duration without the shortest and the longest steps.
+// usual returns the mean step duration, excluding the shortest and the longest steps.
 func usual(reports []report) float64 {
 	each := list.Of(reports, func(r report) float64 { return r.seconds / r.steps })
 	slices.Sort(each)

@@ -7,7 +7,7 @@ type Open struct {
 	RunID string `json:"run_id"`
 }
 
-// CheckInput and CheckOutput are the input and the output of [spec.ActivityTrialsCheck].
+// CheckInput and CheckOutput are the input and output of [spec.ActivityTrialsCheck].
 type (
 	CheckInput struct {
 		Sweep  string `json:"sweep"`
@@ -18,7 +18,7 @@ type (
 	}
 )
 
-// EndedTrial is an ended trial: its number, and its state as a word.
+// EndedTrial holds the number of a trial that has ended, and its state as a word.
 type EndedTrial struct {
 	Trial int    `json:"trial"`
 	State string `json:"state"`
@@ -34,14 +34,14 @@ func StateNamed(word string) State {
 	return Failed
 }
 
-// Resumption is a sweep execution's initial state, unless it is the first.
+// Resumption is the initial state of every execution of a sweep except the first.
 type Resumption struct {
 	Machine Snapshot `json:"machine"`
 	// Open lists the unfinished trials that earlier executions started.
 	Open []Open `json:"open,omitempty"`
 	// Held lists the trials to start first.
 	Held []int `json:"held,omitempty"`
-	// Interrupted lists the held trials to be stopped.
+	// Interrupted lists those held trials that are to be stopped.
 	Interrupted []int `json:"interrupted,omitempty"`
 	// Waited reports whether the sweep has waited for earlier runs.
 	Waited bool `json:"waited,omitempty"`

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// MaxTrials is the maximum number of a sweep's trials.
+	// MaxTrials is the maximum number of trials in a sweep.
 	MaxTrials = 100_000
-	// maxGridBytes limits a stored grid. With the run's spec it stays under the 2 MiB limit of a
-	// Temporal server's payloads.
+	// maxGridBytes limits a stored grid. Together with the run's spec, such a grid fits into the 2
+	// MiB that a Temporal server accepts in a payload.
 	maxGridBytes = 800 << 10
-	// Tables larger than packAbove bytes are stored compressed.
+	// packAbove is the size in bytes above which tables are stored compressed.
 	packAbove = 16 << 10
 )
 
@@ -28,8 +28,8 @@ type Grid struct {
 	// Product holds lists and ranges, such as "lr=1e-3,3e-4 seed=0..9". All combinations are
 	// trials.
 	Product string `json:"product,omitempty"`
-	// Table is CSV: a line of names, and one line per trial. Packed is the same, compressed by
-	// gzip.
+	// Table is CSV with a line of names and a line for each trial. Packed is the same, compressed
+	// by gzip.
 	Table  string `json:"table,omitempty"`
 	Packed []byte `json:"packed,omitempty"`
 }
@@ -107,12 +107,12 @@ func checked(g Grid, size int) (Grid, error) {
 func pack(text []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(text) // a buffer takes everything
+	_, _ = w.Write(text) // writing to a buffer never fails
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// MaxTableBytes limits the size of a table's text.
+// MaxTableBytes limits the size of an uncompressed table.
 const MaxTableBytes = 64 << 20
 
 func unpack(packed []byte) (string, error) {
@@ -153,7 +153,7 @@ func (t *Trials) Values(trial int) []Value {
 	return values
 }
 
-// reserved lists the names that every template can use.
+// reserved lists the names that every template can use and that parameters therefore cannot have.
 var reserved = []string{nameTrial, nameSweep}
 
 // check checks the names and the number of trials.

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// State is a trial's state: its letter in a [Snapshot].
+// State is a trial's state, represented by its letter in a [Snapshot].
 type State byte
 
 // The values of [State].
@@ -22,7 +22,7 @@ const (
 	Failed    State = 'f'
 	Cancelled State = 'c' // stopped on request
 	Skipped   State = 'k' // never started
-	// Lost is only reported: the trial was lost with its host, and is restarted.
+	// Lost occurs only in reports. The trial was lost with its host, and is restarted.
 	Lost State = 'l'
 )
 
@@ -47,7 +47,8 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// StateOfResult returns an ended trial's state. A trial without a result has failed.
+// StateOfResult returns the state of a trial that ended with result r. A trial without a result has
+// failed.
 func StateOfResult(r *spec.RunResult) State {
 	switch {
 	case r == nil:
@@ -58,7 +59,7 @@ func StateOfResult(r *spec.RunResult) State {
 	return StateOf(r.Verdict)
 }
 
-// StateOf returns a trial's state for verdict v.
+// StateOf returns the state of a trial that ended with verdict v.
 func StateOf(v spec.Verdict) State {
 	switch v {
 	case spec.VerdictSucceeded:
@@ -76,12 +77,12 @@ type Machine struct {
 	counts map[State]int
 	// next is the first trial that may be pending.
 	next int
-	// started maps each running trial to its start time.
+	// started maps running trials to their start times.
 	started map[int]time.Time
 	// took is the total duration of finished timed trials.
 	took  time.Duration
 	timed int
-	// lost counts the hosts that each trial was lost with.
+	// lost holds, for each trial, the number of hosts with which it was lost.
 	lost map[int]int
 	// waits reports whether trials must wait to start, and skipped whether none may start anymore.
 	waits, skipped bool
@@ -94,7 +95,8 @@ type Event interface{ step(*Machine) []Action }
 
 // The events of a sweep.
 type (
-	// Wait comes first in a sweep that waits for earlier runs. Begin or Skip follows.
+	// Wait is the first event in a sweep that waits for earlier runs. It is followed by Begin or
+	// Skip.
 	Wait struct{}
 	// Begin starts the first trials of a new or continued sweep.
 	Begin struct{ Now time.Time }
@@ -106,11 +108,11 @@ type (
 		State State
 		Now   time.Time
 	}
-	// Stop stops the matching trials. Pending ones are skipped.
+	// Stop stops the matching trials. Those that are pending are skipped.
 	Stop struct{ Match func(trial int) bool }
 	// Retry puts failed, stopped and skipped trials back into the queue.
 	Retry struct{ Now time.Time }
-	// Cancel stops all.
+	// Cancel stops all trials.
 	Cancel struct{}
 )
 
@@ -175,7 +177,7 @@ func (m *Machine) skipPending() {
 
 func (e Ended) step(m *Machine) []Action {
 	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running {
-		return nil // reported before
+		return nil // already reported
 	}
 	if at, ok := m.started[e.Trial]; ok {
 		if e.State != Cancelled { // trials that were not cancelled take longer
@@ -188,11 +190,12 @@ func (e Ended) step(m *Machine) []Action {
 	return m.advance(nil, e.Now)
 }
 
-// maxLost limits how many hosts a trial may be lost with, because it may be the cause.
+// maxLost limits the number of hosts with which a trial may be lost, because the trial may be the
+// cause.
 const maxLost = 3
 
-// unlessLost returns an ended trial's state. A trial that was lost with its host returns to
-// pending.
+// unlessLost returns the state to record for a trial that has ended. A trial that was lost with its
+// host becomes pending again.
 func (m *Machine) unlessLost(trial int, state State) State {
 	if state != Lost {
 		return state
@@ -207,7 +210,7 @@ func (m *Machine) unlessLost(trial int, state State) State {
 	return Pending
 }
 
-// Matching returns the match function for [Stop] of a [path.Match] pattern.
+// Matching returns the function for [Stop] that matches trials against a [path.Match] pattern.
 func Matching(pattern string) func(trial int) bool {
 	return func(trial int) bool {
 		ok, err := path.Match(pattern, strconv.Itoa(trial))
@@ -247,7 +250,7 @@ func (e Cancel) step(m *Machine) []Action {
 	return Stop{Match: func(int) bool { return true }}.step(m)
 }
 
-// advance starts as many trials as the rules allow, after other actions.
+// advance appends to actions the start of as many trials as the rules allow.
 func (m *Machine) advance(actions []Action, now time.Time) []Action {
 	if m.exhausted() {
 		m.skipPending()
@@ -292,7 +295,7 @@ func (m *Machine) set(trial int, s State) {
 // State returns a trial's state.
 func (m *Machine) State(trial int) State { return m.states[trial] }
 
-// listed limits the lists in a status.
+// listed limits the lengths of the lists in a status.
 const listed = 1000
 
 // Status returns all trials' states.
@@ -321,9 +324,9 @@ func (m *Machine) first(s State) []int {
 	return trials
 }
 
-// remaining estimates the time left: the average duration of a trial for each pending one, and
-// what is left of it for each running one, divided by the number of running trials. A trial's
-// duration includes its wait for free hosts.
+// remaining estimates the time left. It adds up the average duration of a trial for each pending
+// trial, and the rest of that duration for each running one, and divides the sum by the number of
+// running trials. A trial's duration includes its wait for free hosts.
 func (m *Machine) remaining(now time.Time) time.Duration {
 	if m.timed == 0 || len(m.started) == 0 {
 		return 0
@@ -337,8 +340,8 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	return rest / time.Duration(len(m.started))
 }
 
-// Verdict returns a sweep's verdict. A trial that was stopped or skipped on request is not a
-// failure, unless the whole sweep was cancelled, or no trial has succeeded.
+// Verdict returns a sweep's verdict. A trial that was stopped or skipped on request does not count
+// as a failure, unless the whole sweep was cancelled or no trial has succeeded.
 func (m *Machine) Verdict() spec.Verdict {
 	switch {
 	case m.counts[Failed] > 0:
@@ -355,13 +358,14 @@ func (m *Machine) Verdict() spec.Verdict {
 
 // Snapshot is the state that a sweep passes to its next execution.
 type Snapshot struct {
-	// States is a run-length encoding of the trials' states: a length, then the state's letter.
+	// States is the run-length encoding of the trials' states. Each length is followed by the
+	// state's letter.
 	States string `json:"states"`
 	// Started maps the running trials to their start times.
 	Started map[int]time.Time `json:"started,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
-	// Lost counts the hosts that trials were lost with.
+	// Lost holds, for each trial, the number of hosts with which it was lost.
 	Lost map[int]int `json:"lost,omitempty"`
 }
 
@@ -370,7 +374,7 @@ func (m *Machine) Snapshot() Snapshot {
 	return Snapshot{States: textOf(m.states), Started: m.started, Took: m.took, Timed: m.timed, Lost: m.lost}
 }
 
-// textOf returns states in run-length encoding.
+// textOf returns the run-length encoding of states.
 func textOf(states []State) string {
 	var b strings.Builder
 	for i := 0; i < len(states); {
@@ -415,8 +419,8 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	return m, nil
 }
 
-// Again returns an ended sweep's state with its unsuccessful trials queued again, and their number.
-// states is as in [Snapshot].
+// Again returns the state of a sweep that has ended with its unsuccessful trials queued again, and
+// the number of these trials. states is as in [Snapshot].
 func Again(states string) (Snapshot, int, error) {
 	m, err := Resume(Snapshot{States: states}, Rules{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // Order sorts trials by a number in their values or metrics.
 type Order struct {
-	// Key is a number's path in returned objects, with dots, or a metric's name. For returned
-	// numbers it is "value".
+	// Key is the name of a metric, the dotted path of a number in a returned object, or "value" for
+	// a returned number.
 	Key string
 	// Max reports whether the largest number is the best.
 	Max bool
@@ -40,7 +40,7 @@ func (o Order) Of(value json.RawMessage, metrics map[string]float64) (n float64,
 	if o.Key != "value" || isObject(value) {
 		for part := range strings.SplitSeq(o.Key, ".") {
 			var object map[string]json.RawMessage
-			_ = json.Unmarshal(at, &object) // otherwise it is nil
+			_ = json.Unmarshal(at, &object) // object remains nil on errors
 			at = object[part]
 		}
 	}
@@ -55,7 +55,7 @@ func isObject(value json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(value), []byte("{"))
 }
 
-// Best returns the indices of trials with a number, best first.
+// Best returns the indices of the best trials among those with a number, best first.
 func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	numbers := make([]float64, n)
 	for i := range n {
@@ -79,11 +79,11 @@ func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	return best
 }
 
-// Keys returns a trial's keys for [ParseOrder]: a returned object's numbers, except nested ones,
-// "value" for a returned number, and the metrics.
+// Keys returns the keys of a trial for [ParseOrder]. These are the numbers in a returned object,
+// except nested ones, "value" if a number was returned, and the metrics.
 func Keys(value json.RawMessage, metrics map[string]float64) (keys []string) {
 	var object map[string]json.RawMessage
-	_ = json.Unmarshal(value, &object) // otherwise it is nil
+	_ = json.Unmarshal(value, &object) // object remains nil on errors
 	for key := range object {
 		if _, ok := (Order{Key: key}).Of(value, nil); ok {
 			keys = append(keys, key)

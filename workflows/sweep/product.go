@@ -19,8 +19,8 @@ type axis struct {
 type item struct {
 	text  string
 	count int // 1 for a string
-	// first is the first integer of a range, step the distance to the next one, and width the
-	// number of digits to which they are padded with zeros.
+	// first is the first integer of a range, step the difference to the next one, and width the
+	// number of digits to which the integers are padded with zeros.
 	isRange     bool
 	first, step int
 	width       int
@@ -43,8 +43,8 @@ func (i item) value(n int) string {
 	return fmt.Sprintf("%0*d", i.width, i.first+n*i.step)
 }
 
-// parseProduct parses parameters with their values. Spaces separate parameters and commas separate
-// values; within quotes both are part of a value.
+// parseProduct parses parameters with their values. Parameters are separated by spaces, and values
+// by commas. Within quotes, both characters are part of a value.
 func parseProduct(text string) (*Trials, error) {
 	t := &Trials{count: 1}
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimLeft(rest, space) {
@@ -58,7 +58,7 @@ func parseProduct(text string) (*Trials, error) {
 			return nil, err
 		}
 		t.names, t.axes = append(t.names, name), append(t.axes, a)
-		// Limited, so that a product cannot overflow.
+		// Limit the count, so that the product cannot overflow.
 		t.count = min(t.count*a.count, MaxTrials+1)
 		rest = left
 	}
@@ -67,7 +67,7 @@ func parseProduct(text string) (*Trials, error) {
 
 const space = " \t\r\n"
 
-// parseAxis parses the values at the beginning of text, and returns the rest of text.
+// parseAxis parses the values at the beginning of text, and returns the remaining text.
 func parseAxis(name, text string) (a axis, rest string, err error) {
 	for {
 		var b strings.Builder
@@ -103,8 +103,8 @@ func parseAxis(name, text string) (a axis, rest string, err error) {
 	}
 }
 
-// parseRange parses FIRST..LAST or FIRST..LAST..STEP, like a shell's braces. Any other string
-// stands for itself.
+// parseRange parses FIRST..LAST or FIRST..LAST..STEP, as in a shell's braces. It returns any other
+// string unchanged.
 func parseRange(name, text string) (item, error) {
 	i := item{text: text, count: 1}
 	parts := strings.Split(text, "..")

@@ -12,16 +12,16 @@ type Spec struct {
 	Run  *spec.RunSpec `json:"run,omitempty"`
 	Grid Grid          `json:"grid"`
 	Rules
-	// Owner is the user who started it.
+	// Owner is the user who started the sweep.
 	Owner string `json:"owner,omitempty"`
 }
 
-// Rules bound a sweep.
+// Rules limit a sweep.
 type Rules struct {
 	// AtMost limits how many trials run at a time.
 	AtMost int `json:"at_most"`
-	// MaxFailures is how many failed trials the sweep tolerates. After one more it does not start
-	// another. nil means no limit.
+	// MaxFailures is the number of failed trials that the sweep tolerates. After one more failure,
+	// no further trials are started. nil means no limit.
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 
@@ -37,9 +37,9 @@ func (r Rules) Check() error {
 }
 
 const (
-	// MaxAtOnce limits [Rules.AtMost], because a workflow may have 2,000 open children.
+	// MaxAtOnce limits [Rules.AtMost], because a workflow may have at most 2,000 open children.
 	MaxAtOnce = 1000
-	// DefaultAtOnce is submit's default.
+	// DefaultAtOnce is the default of `clusterrun submit`.
 	DefaultAtOnce = 200
 )
 
@@ -52,8 +52,8 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	if err := s.Rules.Check(); err != nil {
 		return nil, err
 	}
-	// A typing error already shows in the first trial. The values of later trials can make a spec
-	// too large, or name a relative directory.
+	// A typing error is found in the first trial. The values of later trials may make a spec too
+	// large or contain a relative directory.
 	for trial := range t.Len() {
 		one, err := s.Trial(t, sweep, trial)
 		if err != nil {
@@ -68,6 +68,6 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	return t, nil
 }
 
-// checkedTrials is how many trials' specs are validated before a sweep starts. Each trial also
-// validates its spec.
+// checkedTrials is how many trials' specs are validated before a sweep starts. Later, each trial
+// also validates its spec.
 const checkedTrials = 1000

@@ -13,7 +13,7 @@ import (
 
 // Names that are not parameters.
 const (
-	// nameTrial stands for the trial's number, from 0, and nameSweep for the sweep's ID.
+	// nameTrial is replaced by the trial's number, from 0, and nameSweep by the sweep's ID.
 	nameTrial = "trial"
 	nameSweep = "sweep"
 )
@@ -29,8 +29,8 @@ func isName(text string) bool {
 	return text != ""
 }
 
-// fill replaces each {name} in text with the value of that parameter. {{name}} stands for {name}.
-// Other braces are kept, and so is ${name}, which is a shell variable.
+// fill replaces each {name} in text with the value of the parameter, and {{name}} with {name}. It
+// keeps all other braces, including those of ${name}, which is a shell variable.
 func fill(text string, value func(name string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {

@@ -1,6 +1,6 @@
-// Package lazyregexp compiles regular expressions on first use. Every clusterrun process links
-// all packages but needs few of their expressions, and compiling all of them takes milliseconds
-// at each start.
+// Package lazyregexp compiles regular expressions on first use. Every clusterrun process links all
+// packages but needs few of their expressions, and it would take milliseconds to compile all of
+// them at each start.
 package lazyregexp
 
 import (

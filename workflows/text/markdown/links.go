@@ -21,8 +21,8 @@ func workflows(namespace string) string {
 	return "/namespaces/" + url.PathEscape(namespace) + "/workflows"
 }
 
-// link returns a link with literal text. Escaping a target preserves parentheses, which would end
-// the link.
+// link returns a link with literal text. URL escaping preserves parentheses, which would end the
+// link.
 func link(text, target string) string {
 	return "[" + Name(text) + "](" + strings.NewReplacer("(", "%28", ")", "%29").Replace(target) + ")"
 }

@@ -20,7 +20,7 @@ const maxName = 100
 func Block(text string, most int) string {
 	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	text = cut(visible(text, "\n\t"), most-len("\n\n\n\n"))
-	// The fence must be longer than any run of backticks in the text.
+	// The fence must be longer than any sequence of backticks in the text.
 	fence := strings.Repeat("`", max(3, longest(text)+1))
 	for len(text)+2*len(fence)+len("\n\n\n\n") > most && text != "" {
 		text = cut(text, len(text)/2)
@@ -29,14 +29,14 @@ func Block(text string, most int) string {
 	return "\n" + fence + "\n" + text + "\n" + fence + "\n"
 }
 
-// Inline returns a line of text as code, or unchanged if Markdown does not interpret it. The code's
-// content is no longer than most bytes, even when encoded as JSON.
+// Inline returns a line of text formatted as code or, if Markdown does not interpret it, unchanged.
+// The code's content is no longer than most bytes, even when encoded as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
 		text = strings.ReplaceAll(text, "`", "ˋ") // the marks would be as long
 	}
-	// The parser strips a space from both sides of code, unless it consists of blanks.
+	// The parser strips one space from each side of code, unless the code consists only of blanks.
 	if strings.Trim(text, " ") == "" {
 		text = strings.Repeat("␠", len(text))
 	}
@@ -57,8 +57,8 @@ func Name(text string) string { return Inline(text, maxName) }
 // Cell is [Name] for a table cell.
 func Cell(text string) string { return Name(strings.ReplaceAll(text, "|", "¦")) }
 
-// visible makes characters visible that would not be, or that change the order of
-// those around them.
+// visible replaces characters that are invisible, or that change the order of their neighbors, by
+// visible ones.
 func visible(text, keep string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -75,8 +75,8 @@ func visible(text, keep string) string {
 	}, text)
 }
 
-// isPlain reports whether Markdown leaves a string unchanged in any surroundings, which is true
-// only of ordinary names.
+// isPlain reports whether Markdown leaves a string unchanged in any context. This is true only of
+// ordinary names.
 func isPlain(text string) bool {
 	text = strings.ReplaceAll(text, ", ", " ")
 	isWord := func(i int) bool {
@@ -93,7 +93,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// longest returns the length of the longest backtick run.
+// longest returns the length of the longest sequence of backticks.
 func longest(text string) int {
 	most, n := 0, 0
 	for i := range len(text) {

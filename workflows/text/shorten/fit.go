@@ -2,8 +2,8 @@ package shorten
 
 import "encoding/json"
 
-// ToFit executes steps that drop parts of a value, until its JSON is no longer than most bytes.
-// It reports whether that succeeded.
+// ToFit executes steps, each of which drops parts of v, until v's JSON is no longer than most
+// bytes. It reports whether that succeeded.
 func ToFit(v any, most int, steps ...func()) bool {
 	for _, step := range steps {
 		if Size(v) <= most {
@@ -14,10 +14,10 @@ func ToFit(v any, most int, steps ...func()) bool {
 	return Size(v) <= most
 }
 
-// Size returns a value's size as JSON, in bytes. Text may grow, because every < and > takes six
-// bytes.
+// Size returns a value's size as JSON, in bytes. Text may grow when it is encoded, because each <
+// and > takes six bytes.
 func Size(v any) int {
-	// workflowcheck distrusts the encoder's cache, but the output is deterministic.
+	// The checker objects to the encoder's cache, but the output is deterministic.
 	b, err := json.Marshal(v) //workflowcheck:ignore
 	if err != nil {
 		return 0 // encoding it for the server will return a better error

@@ -23,8 +23,8 @@ func Head(text string, most int) string {
 	return strings.Clone(text[:max(0, most)])
 }
 
-// Text truncates text to most bytes, with an ellipsis. If the ellipsis does not fit, it returns
-// "".
+// Text truncates text to most bytes, including an ellipsis. If the ellipsis does not fit, it
+// returns "".
 func Text(text string, most int) string {
 	switch {
 	case len(text) <= most:
@@ -48,7 +48,8 @@ func Middle(text string, most int, gap string) string {
 	return Head(text, keep/2) + gap + text[from:]
 }
 
-// Traceback is [Middle] for many lines. A traceback's first and last frames are the useful ones.
+// Traceback is [Middle] for text of many lines. In a traceback, the first and last frames are the
+// most useful.
 func Traceback(text string, most int) string {
 	return Middle(text, most, fmt.Sprintf("\n… %d bytes omitted …\n", len(text)-most))
 }

@@ -1,6 +1,6 @@
-// Package strictjson decodes requests, which are one JSON object, into structs. [Decode] rejects
-// unknown fields; otherwise a misspelled field, such as "prio" for "priority", would silently be
-// ignored. Errors are worded for readers who do not write Go.
+// Package strictjson decodes requests, each of which is a single JSON object, into structs.
+// [Decode] rejects unknown fields; otherwise a misspelled field, such as "prio" for "priority",
+// would silently be ignored. Errors are worded for readers who do not write Go.
 package strictjson
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Error describes a mistake in the input.
 type Error struct {
-	// Path is the field, such as "options.key", or empty for the whole input.
+	// Path is the path of the field, such as "options.key", or empty for the whole input.
 	Path    string
 	Message string
 }
@@ -72,7 +72,7 @@ func decode(d *json.Decoder, v any) error {
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &Error{"", "it is not JSON: " + err.Error()}
 	}
-	return &Error{"", strings.TrimPrefix(err.Error(), "json: ")} // its type decodes itself
+	return &Error{"", strings.TrimPrefix(err.Error(), "json: ")} // from a type with its own UnmarshalJSON
 }
 
 // pathOf returns a field's path without the embedded structs that encoding/json includes.

@@ -35,7 +35,7 @@ func SpanOfSeconds(seconds float64) string {
 	return Span(time.Duration(math.Round(seconds * float64(time.Second))))
 }
 
-// digits formats a duration in a unit, with a tenth below ten.
+// digits formats a duration in a unit. Numbers below ten get one decimal.
 func digits(d, unit time.Duration, name string) string {
 	if d >= 10*unit {
 		return strconv.FormatInt(int64(d/unit), 10) + name
