@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxBlock limits an error's lines, to terminate blocks without an end.
+// maxBlock limits the number of lines in an error, in case a block has no end.
 const maxBlock = 5000
 
 // pythonBlock reads a traceback's frames and the exception's line.
@@ -36,7 +36,8 @@ func pythonBlock(f *Finding, s *blockState, line []byte) bool {
 	return true
 }
 
-// pythonFrame keeps the place of the program's deepest frame, or else of the deepest.
+// pythonFrame keeps the place of the deepest frame in the program or, if there is none, of the
+// deepest frame.
 func (s *blockState) pythonFrame(frame string) {
 	file, rest, ok := strings.Cut(strings.TrimPrefix(frame, `File "`), `", line `)
 	if !ok {
@@ -53,8 +54,8 @@ func (s *blockState) pythonFrame(frame string) {
 	}
 }
 
-// isException reports whether a line starts with an exception's name, like a traceback's last line:
-// Name or package.Name, at the end of the line or before a colon.
+// isException reports whether a line starts with an exception's name, like the last line of a
+// traceback. The name is Name or package.Name, followed by a colon or the end of the line.
 func isException(line []byte) bool {
 	name, _, _ := bytes.Cut(line, []byte(":"))
 	if len(name) == 0 || len(name) > 160 {
@@ -102,18 +103,18 @@ func goBlock(f *Finding, s *blockState, line []byte) bool {
 	return bytes.HasSuffix(line, []byte(")")) || bytes.HasPrefix(line, []byte("...")) || bytes.HasPrefix(line, []byte("exit status "))
 }
 
-// javaBlock reads a stack trace. The last cause is the error.
+// javaBlock reads a stack trace. The last cause counts as the error.
 func javaBlock(f *Finding, s *blockState, line []byte) bool {
 	start := strings.TrimSpace(string(line))
 	switch {
 	case s.lines > maxBlock:
 		return false
 	case s.lines == 1:
-		// `Exception in thread "main" java.lang.Error: text` is the line before.
+		// The line has the form `Exception in thread "main" java.lang.Error: text`.
 		if _, rest, ok := strings.Cut(strings.TrimPrefix(f.Line, `Exception in thread "`), `" `); ok {
 			f.Line = rest
 		}
-		// Python's threads start the same way.
+		// Errors in Python's threads start in the same way.
 		if strings.HasPrefix(start, "Traceback (most recent call last):") {
 			f.Kind = kindPython
 			return true
@@ -141,7 +142,7 @@ func javaBlock(f *Finding, s *blockState, line []byte) bool {
 	return false
 }
 
-// rustBlock reads a panic's message, which follows its place.
+// rustBlock reads a panic's message, which follows the place.
 func rustBlock(f *Finding, s *blockState, line []byte) bool {
 	if s.lines > 1 {
 		return bytes.HasPrefix(line, []byte("note: ")) || bytes.HasPrefix(line, []byte("stack backtrace:")) || bytes.HasPrefix(line, []byte("   "))
@@ -157,7 +158,7 @@ func rustBlock(f *Finding, s *blockState, line []byte) bool {
 	return true
 }
 
-// fortranBlock reads the error after its place: "At line 12 of file a.f90".
+// fortranBlock reads the error, which follows a place such as "At line 12 of file a.f90".
 func fortranBlock(f *Finding, s *blockState, line []byte) bool {
 	if s.lines > 1 {
 		return bytes.HasPrefix(line, []byte("Error termination")) || bytes.HasPrefix(line, []byte("#"))
@@ -198,7 +199,8 @@ func sanitizerBlock(f *Finding, s *blockState, line []byte) bool {
 	return true
 }
 
-// assertionPlace returns the place of a failed assertion: "prog: file.c:12: main: Assertion …".
+// assertionPlace returns the place in a failed assertion such as "prog: file.c:12: main: Assertion
+// …".
 func assertionPlace(line string) string {
 	before, _, ok := strings.Cut(line, ": Assertion")
 	if !ok {

@@ -6,24 +6,25 @@ import (
 )
 
 const (
-	// survivedAfter and survivedLines are how much later output, in time or lines, shows that a
-	// program survived an error. It may still print while it cleans up before it exits.
+	// survivedAfter and survivedLines are how long after an error, or how many lines after it, a
+	// program must still print output to have survived it. A program that is exiting may still
+	// print while it cleans up.
 	survivedAfter = 30 * time.Second
 	survivedLines = 1000
-	// together is how close errors must be to count as one. A victim's first error is about the
-	// lost peer, and more errors follow from it.
+	// together is the maximum time between errors that count as one. In a victim, the first error
+	// is about the lost peer, and more errors follow from it.
 	together = 5 * time.Second
 )
 
-// Dated is a finding printed between two times, zero if unknown.
+// Dated is a finding that was printed between two times, which are zero if unknown.
 type Dated struct {
 	Finding
 	After, By time.Time
 }
 
-// Choose returns the error that ended the process or is about to, or nil. found holds the findings
-// of all its streams, and lastOutput is the time of its last output. An undated error counts as
-// recent.
+// Choose returns the error that has ended or is about to end the process, or nil. found holds the
+// findings of all its streams, and lastOutput is the time of its last output. An undated error
+// counts as recent.
 func Choose(found []Dated, lastOutput time.Time) *Dated {
 	var alive []Dated
 	for _, f := range found {
@@ -47,7 +48,7 @@ func Choose(found []Dated, lastOutput time.Time) *Dated {
 	return chosen
 }
 
-// first returns the last fitting group's first finding.
+// first returns the first finding of the last group that fits.
 func first(all []Dated, fits func(Dated) bool) *Dated {
 	var chosen *Dated
 	for i := range slices.Backward(all) {

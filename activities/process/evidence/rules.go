@@ -23,9 +23,9 @@ const (
 type rule struct {
 	kind string
 	text string
-	// survived reports whether programs usually continue after it.
+	// survived reports whether programs usually continue after the error.
 	survived bool
-	// then reads the lines after the first, or is nil for a single line.
+	// then reads the lines after the first. It is nil if the error is a single line.
 	then block
 }
 
@@ -82,7 +82,7 @@ var prefixes = []rule{
 	{kind: kindOther, text: "Unhandled exception"},
 }
 
-// insides match errors by a string inside their first line.
+// insides match errors by a string within their first line.
 var insides = []rule{
 	{kind: kindSanitizer, text: "ERROR: AddressSanitizer: ", then: sanitizerBlock},
 	{kind: kindSanitizer, text: "ERROR: LeakSanitizer: ", survived: true, then: sanitizerBlock},
@@ -104,11 +104,11 @@ var insides = []rule{
 	{kind: kindMPI, text: "MPI_ERRORS_ARE_FATAL"},
 }
 
-// stems are parts of the words in insides and lostPeer. Most lines contain none of them and are not
-// examined further.
+// stems are parts of the words in insides and lostPeer. Most lines do not contain any of them, and
+// are not examined further.
 var stems = []string{"rror", "WARN", "Sanitizer", "ssertion", "peer", "onnect", "ipe", "ocket", "imed out", "imeout", "emote", "CUDA", "EOF", "MPI_", "NAVAILABLE"}
 
-// lostPeer lists lower-case phrases in errors that another process's exit causes.
+// lostPeer lists lower-case phrases that occur in errors caused by the exit of another process.
 var lostPeer = []string{
 	"closed by peer", "closed by remote peer", "reset by peer", "reset by remote", "broken pipe", "brokenpipeerror",
 	"connectionreseterror", "connectionabortederror", "connectionrefusederror", "connection refused", "connection aborted",
@@ -122,6 +122,6 @@ var lostPeer = []string{
 	"mpi_err_proc_failed", "communication error with rank", "process failed", "connection to rank", "actordiederror", "workercrashederror",
 }
 
-// loggedWords are parts of the line before a traceback that a program logged, and so probably
-// survived.
+// loggedWords are words in the line before a traceback which show that the program logged the
+// error, and so probably survived it.
 var loggedWords = []string{"ERROR", "WARN", "CRITICAL", "Exception ignored", "exception ignored", "[error", "[warn", "retry", "Retry"}

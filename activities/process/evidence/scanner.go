@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxLine is how many bytes of a line are examined.
+	// maxLine is the number of bytes of a line that are examined.
 	maxLine = 1024
 	// maxText limits [Finding.Line], and maxPlace [Finding.Place], in bytes.
 	maxText  = 240
 	maxPlace = 120
-	// maxFindings limits a stream's findings. The oldest are dropped.
+	// maxFindings limits the findings of a stream. The oldest ones are dropped.
 	maxFindings = 64
 )
 
@@ -110,7 +110,7 @@ func (s *Scanner) Line(line []byte, offset int64) {
 	s.before = string(line)
 }
 
-// begin reports whether the line starts an error.
+// begin reports whether the line starts an error and, if so, records it.
 func (s *Scanner) begin(line []byte, offset, end int64) bool {
 	r, ok := s.ruleOf(line)
 	if !ok {
@@ -212,8 +212,7 @@ func (s *Scanner) ruleOf(line []byte) (rule, bool) {
 	return rule{}, false
 }
 
-// fits reports whether a line with the rule's prefix is an error, because some prefixes are common
-// words.
+// fits reports whether a line with the rule's prefix is an error. Some prefixes are common words.
 func (r rule) fits(line []byte) bool {
 	switch r.text {
 	case "Killed", "Segmentation fault", "Bus error", "Illegal instruction", "Floating point exception", "Out Of Memory":
@@ -237,8 +236,8 @@ var firstBytes = func() (first [256]bool) {
 	return first
 }()
 
-// SpeaksOfPeer reports whether an error text mentions the exit of another process or a lost
-// connection to it.
+// SpeaksOfPeer reports whether an error message mentions that another process has exited or that
+// the connection to it was lost.
 func SpeaksOfPeer(text string) bool {
 	lower := strings.ToLower(bounded(text, 8*maxLine))
 	return slices.ContainsFunc(lostPeer, func(words string) bool { return strings.Contains(lower, words) })

@@ -31,7 +31,8 @@ func disk(dirs []string, least string) error {
 	return nil
 }
 
-// clock fails if this host's clock certainly differs from the server's by more than most.
+// clock fails if this host's clock differs from the server's by more than most, even after allowing
+// for the uncertainty.
 func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Duration, err error), most string) error {
 	bound, err := time.ParseDuration(most)
 	if err != nil {
@@ -42,7 +43,7 @@ func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Dura
 	}
 	ahead, doubt, err := of(ctx)
 	switch {
-	case err != nil: // without the server the host does not get tasks
+	case err != nil: // a host that cannot reach the server does not get tasks anyway
 		return nil //nolint:nilerr // as above
 	case ahead.Abs()-doubt <= bound:
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Check is a host check: its operator's command or, without one, a built-in check.
+// Check is a host check. It is either a command of the host's operator or a built-in check.
 type Check struct {
 	Name string `json:"name"`
 	// Command is a command line for sh.
@@ -19,17 +19,18 @@ type Check struct {
 	Limit string `json:"limit,omitempty"`
 }
 
-// defaults returns the default checks, which cannot be wrong on a laptop. A host with a wrong clock
-// would not take tasks before their deadline, and keep runs waiting.
+// defaults returns the default checks, which cannot fail without reason, even on a laptop. A host
+// with a wrong clock would fail to accept tasks before their deadline, and keep runs waiting.
 func defaults() []Check { return []Check{{Name: "disk"}, {Name: "clock"}} }
 
-// None turns the default off.
+// None turns the default checks off.
 const None = "none"
 
 // Kind is a built-in check.
 type Kind struct {
 	Name string
-	// Words describes what it checks, and Limit what its limit means. Default is the limit.
+	// Words describes what is checked, and Limit what the limit means. Default is the default
+	// limit.
 	Words, Limit, Default string
 	accepts               func(limit string) error
 }

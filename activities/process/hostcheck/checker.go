@@ -19,19 +19,20 @@ const DefaultEvery, DefaultTimeout = 5 * time.Minute, 30 * time.Second
 const (
 	// again is the interval between executions of a failing check.
 	again = 30 * time.Second
-	// fresh is the maximum age of a result that counts when a host takes tasks. cheap is the
-	// longest execution that is then repeated, and admitTakes the maximum wait for it.
+	// When a host takes tasks, results older than fresh do not count. A check whose last execution
+	// took at most cheap is then repeated, and admitTakes limits the wait for its result.
 	fresh, cheap, admitTakes = 30 * time.Second, time.Second, 10 * time.Second
-	// stuckAfter is how long after its timeout an execution counts as stuck.
+	// stuckAfter is the time after its timeout when an execution counts as stuck.
 	stuckAfter = 3 * time.Second
 )
 
 // Config configures a [Checker].
 type Config struct {
 	Checks []Check
-	// Every is the interval between executions on a host without tasks. Timeout limits each.
+	// Every is the interval between executions on a host without tasks. Timeout limits each
+	// execution.
 	Every, Timeout time.Duration
-	// Instance is the supervisor's.
+	// Instance is the supervisor's instance.
 	Instance string
 	Around   Around
 	Log      *zap.Logger
@@ -53,7 +54,8 @@ type Checker struct {
 
 	mu      sync.Mutex
 	watched []*watched
-	// changed receives when a check first fails or succeeds again, noted after each result.
+	// changed receives an element when a check starts to fail or succeeds again, and noted after
+	// every result.
 	changed, noted chan struct{}
 }
 
@@ -62,14 +64,14 @@ type watched struct {
 	Check
 	// known is closed when the running execution has a result; nil if none is running.
 	known chan struct{}
-	// stuck is set while an execution cannot be stopped.
+	// stuck reports whether an execution could not be stopped.
 	stuck bool
 	last  fleet.CheckResult // none if its time is zero
-	since time.Time         // of the outcome
+	since time.Time         // of the present outcome
 	next  time.Time
 }
 
-// New returns a checker that executes nothing after ctx is done.
+// New returns a checker, which does not execute checks after ctx is done.
 func New(ctx context.Context, c Config) *Checker {
 	c.Every = cmp.Or(c.Every, DefaultEvery)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
@@ -103,7 +105,7 @@ func (k *Checker) Results() (list []fleet.CheckResult) {
 	return list
 }
 
-// Failing returns the checks that fail or lack a result so far.
+// Failing returns the checks that fail or do not have a result yet.
 func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +120,7 @@ func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	return list
 }
 
-// Run executes the checks until ctx is done. idle reports whether the host is without tasks.
+// Run executes the checks until ctx is done. idle reports whether the host does not have tasks.
 func (k *Checker) Run(ctx context.Context, idle func() bool) {
 	for {
 		wait := k.beginDue(idle)
@@ -223,7 +225,7 @@ func (k *Checker) begin(w *watched) <-chan struct{} {
 	return known
 }
 
-// await executes a check and notes its result.
+// await executes a check and records its result.
 func (k *Checker) await(w *watched, known chan struct{}) {
 	began := time.Now()
 	ended := make(chan error, 1)
@@ -260,7 +262,7 @@ func errSlow(timeout time.Duration, err error) error {
 // note records the result of an execution that started at began.
 func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 	if k.ctx.Err() != nil {
-		return // the host worker exits
+		return // the host worker is exiting
 	}
 	now := time.Now()
 	r := fleet.CheckResult{Check: w.Name, At: now.UTC().Truncate(time.Millisecond), Seconds: now.Sub(began).Round(time.Millisecond).Seconds()}

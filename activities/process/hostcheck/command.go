@@ -26,8 +26,8 @@ import (
 const variable = "CLUSTERRUN_CHECK"
 
 // output executes a shell without stdin, and returns the end of its output and its exit code. When
-// the shell exits or ctx is done, output kills everything that is left, and returns when nothing
-// is.
+// the shell exits or ctx is done, output kills all remaining processes, and returns once they are
+// gone.
 func output(ctx context.Context, instance string, args []string) (said []byte, code int, err error) {
 	// A parent-death signal is sent when the thread that forked exits.
 	runtime.LockOSThread()
@@ -40,7 +40,7 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 	if err := c.Start(); err != nil {
 		return nil, 0, fmt.Errorf("starting %s: %s", c.Path, fault.Reason(err))
 	}
-	// Reap it last, so that nothing else gets its session's ID.
+	// Reap the shell last, so that its session ID cannot be reused before.
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
@@ -55,7 +55,7 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 	kill(context.Background(), func(pid int, stat proc.Stat) bool {
 		return stat.Session == c.Process.Pid || proc.Variable(pid, variable) == id
 	})
-	_ = c.Wait() // its error is in the state, and nothing that could write is left
+	_ = c.Wait() // the state contains the error, and no process that could write is left
 	status := c.ProcessState.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
 		return end.kept, exitcode.OfSignal(int(status.Signal())), nil
@@ -66,7 +66,7 @@ func output(ctx context.Context, instance string, args []string) (said []byte, c
 // sweepTakes limits the wait for an earlier side's leftovers to exit.
 const sweepTakes = 5 * time.Second
 
-// sweep kills what the commands of this supervisor's earlier side left.
+// sweep kills the processes that this supervisor's previous side left behind.
 func sweep(instance string) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTakes)
 	defer cancel()
@@ -86,8 +86,8 @@ func kill(ctx context.Context, belongs func(pid int, stat proc.Stat) bool) {
 				left = true
 			}
 		}
-		// Poll, because not all of them are children of this process. A process that waits in the
-		// kernel may exit at any time, or never.
+		// Poll, because not all of them are children of this process. A process that is waiting in
+		// the kernel may exit at any time, or never.
 		if !left || retry.Sleep(ctx, pause) != nil {
 			return
 		}

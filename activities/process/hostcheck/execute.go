@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxReason limits a reason, in bytes, so that a queue's 2,000 hosts fit into a payload.
+	// maxReason limits a reason, in bytes, so that a queue's 2,000 hosts fit in a payload.
 	maxReason = 200
 	// maxSaid limits how much of a command's output is kept.
 	maxSaid = 2048
@@ -61,7 +61,7 @@ func (k *Checker) command(ctx context.Context, args ...string) error {
 	return failed
 }
 
-// lastOf returns the end of a long text.
+// lastOf returns the end of text if it is long.
 func lastOf(text string) string {
 	const most = maxReason - 40
 	if len(text) <= most {

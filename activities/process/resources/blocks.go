@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// splitCPUs gives each of m tasks a block of CPUs.
+// splitCPUs divides CPUs into blocks, one for each of m tasks.
 func splitCPUs(have []CPU, p pool, host string, m int) ([][]int, *spec.Problem) {
 	if len(p.list) == 0 {
 		return nil, nil
@@ -31,9 +31,10 @@ func splitCPUs(have []CPU, p pool, host string, m int) ([][]int, *spec.Problem) 
 	return cutCPUs(cpus, m), nil
 }
 
-// cutCPUs cuts CPUs in topology order into m blocks: of whole cores if there are enough, else of
-// single CPUs, and if these are also too few, each task gets one shared CPU. The blocks differ by
-// at most one core, and if possible each memory node holds the same number.
+// cutCPUs cuts CPUs in topology order into m blocks: consisting of whole cores if there are enough,
+// and otherwise of single CPUs. If there are fewer CPUs than tasks, each task gets one CPU, which
+// it shares. The sizes of blocks differ by at most one core. If possible, each memory node holds
+// the same number of blocks.
 func cutCPUs(cpus []CPU, m int) [][]int {
 	parts := make([][]int, m)
 	if m > len(cpus) {
@@ -72,7 +73,7 @@ func coresOf(cpus []CPU) [][]CPU {
 	return cores
 }
 
-// formatList writes CPUs like the kernel.
+// formatList formats a list of CPUs the way the kernel does.
 func formatList(cpus []CPU) string {
 	ids := list.Of(cpus, func(c CPU) int { return c.ID })
 	slices.Sort(ids)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU is one processor, by the kernel's number, and its position.
+// CPU is a processor, identified by the kernel's number, and its position.
 type CPU struct {
 	ID int
 	// Core is the lowest number among the CPUs in the same core.
@@ -22,7 +22,7 @@ type CPU struct {
 	Package int
 }
 
-// mostCPUs limits CPU numbers, like a spec.
+// mostCPUs limits CPU numbers. Specs have the same limit.
 const mostCPUs = 8192
 
 // allowedCPUs returns the CPUs that a process may run on.
@@ -40,8 +40,8 @@ func allowedCPUs(pid int) ([]int, error) {
 	return list, nil
 }
 
-// readCPUs returns the CPUs' positions. A CPU without a readable position counts as its own core;
-// all such CPUs share one package and node.
+// readCPUs returns the CPUs' positions. A CPU whose position cannot be read counts as its own core;
+// all such CPUs count as being in one package and node.
 func readCPUs(root string, ids []int) []CPU {
 	system := filepath.Join(root, "sys/devices/system")
 	nodes := nodesOf(system)
@@ -89,7 +89,8 @@ func nodesOf(system string) map[int]int {
 	return nodes
 }
 
-// ReadNumber reads a file with a number, in the kernel's format, or 0 if it cannot be read.
+// ReadNumber reads a number in the kernel's format from a file. It returns 0 if the file cannot be
+// read.
 func ReadNumber(path string) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -102,7 +103,7 @@ func ReadNumber(path string) int {
 	return n
 }
 
-// readList reads a list in the kernel's format, "0-3,8". An invalid list counts as missing.
+// readList reads a list in the kernel's format, such as "0-3,8". An invalid list counts as missing.
 func readList(path string) []int {
 	b, err := os.ReadFile(path)
 	if err != nil {

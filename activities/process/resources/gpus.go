@@ -23,9 +23,9 @@ const (
 // GPUs are the host worker's visible GPUs.
 type GPUs struct {
 	Vendor Vendor
-	// Count counts the visible GPUs, including those that the host worker does not use.
+	// Count is the number of visible GPUs, including those that the host worker does not use.
 	Count int
-	// Visible lists the GPUs that the host worker uses, as in CUDA_VISIBLE_DEVICES.
+	// Visible lists the GPUs that the host worker uses, in the format of CUDA_VISIBLE_DEVICES.
 	Visible []string
 	// LimitedBy is the environment variable that limits Visible, or empty if all GPUs are visible.
 	LimitedBy string
@@ -54,7 +54,7 @@ func readGPUs(root string, env []string) GPUs {
 	for _, name := range limits {
 		text, ok := variable(env, name)
 		if !ok || text == "" && g.Vendor == VendorAMD {
-			continue // HIP treats an empty one as none
+			continue // HIP treats an empty variable as unset
 		}
 		g.LimitedBy, g.Visible = name, visibleIn(text, g.Count)
 		return g
@@ -65,7 +65,8 @@ func readGPUs(root string, env []string) GPUs {
 	return g
 }
 
-// variable returns the last variable of that name, like exec.
+// variable returns the last variable with the given name, which is the one that takes effect on
+// exec.
 func variable(env []string, name string) (value string, ok bool) {
 	for _, kv := range env {
 		if v, found := strings.CutPrefix(kv, name+"="); found {
@@ -75,8 +76,8 @@ func variable(env []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// visibleIn reads a list like CUDA: it stops before the first entry that does not name a device, so
-// "-1" is an empty list. A count of 0 means that the device numbers are unknown.
+// visibleIn reads a list the way CUDA does. It stops before the first entry that does not name a
+// device, so "-1" is an empty list. A count of 0 means that the device numbers are unknown.
 func visibleIn(text string, count int) []string {
 	list := []string{}
 	seen := map[string]bool{}
@@ -98,18 +99,18 @@ func visibleIn(text string, count int) []string {
 	return list
 }
 
-// Variables show a task only these devices.
+// Variables returns the variables that make only the given devices visible to a task.
 func (g GPUs) Variables(devices []string) map[string]string {
 	list := strings.Join(devices, ",")
 	if g.Vendor != VendorAMD {
 		return map[string]string{cudaVisible: list}
 	}
-	list = cmp.Or(list, "-1") // HIP would treat an empty list as all
+	list = cmp.Or(list, "-1") // to HIP, an empty list would mean all GPUs
 	return map[string]string{cudaVisible: list, hipVisible: list}
 }
 
 // countNVIDIA counts the GPUs with device files that may be opened. A running driver lists its
-// GPUs. In a container the list may contain the whole machine's GPUs, or be missing.
+// GPUs. In a container, that list may contain all of the machine's GPUs, or be missing.
 func countNVIDIA(root string) int {
 	nodes := usableNodes(filepath.Join(root, "dev"), "nvidia")
 	listed, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))
@@ -125,7 +126,7 @@ func countNVIDIA(root string) int {
 	return n
 }
 
-// countAMD likewise counts the compute nodes that are GPUs.
+// countAMD is like countNVIDIA, and counts the compute nodes that are GPUs.
 func countAMD(root string) int {
 	if unix.Access(filepath.Join(root, "dev/kfd"), unix.R_OK|unix.W_OK) != nil {
 		return 0
@@ -156,8 +157,9 @@ func AMDGPUs(root string) map[string]int {
 	return gpus
 }
 
-// usableNodes returns the numbers of the device files of that name that may be opened. Checking
-// permission, unlike opening, does not wake the device up, and includes a container's device rules.
+// usableNodes returns the numbers of the device files of that name that may be opened. Unlike
+// opening a device file, checking its permissions does not wake the device. The check includes a
+// container's device rules.
 func usableNodes(dir, name string) map[int]bool {
 	nodes := map[int]bool{}
 	files, err := filepath.Glob(filepath.Join(dir, name+"[0-9]*"))

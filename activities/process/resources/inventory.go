@@ -1,13 +1,13 @@
 package resources
 
-// Inventory lists the GPUs and CPUs of this host for tasks.
+// Inventory lists this host's GPUs and CPUs that tasks may use.
 type Inventory struct {
 	GPUs GPUs
 	// CPUs are in topology order: a core's CPUs are adjacent, and so are a NUMA node's cores.
 	CPUs []CPU
 }
 
-// Read takes stock of this host for the children of process pid, which has the environment env. 0
+// Read returns the inventory for children of process pid, whose environment is env. A pid of 0
 // stands for this process.
 func Read(env []string, pid int) (Inventory, error) {
 	allowed, err := allowedCPUs(pid)
@@ -17,5 +17,5 @@ func Read(env []string, pid int) (Inventory, error) {
 	return Inventory{GPUs: readGPUs("/", env), CPUs: readCPUs("/", allowed)}, nil
 }
 
-// ReadGPUs returns the GPUs of [Read].
+// ReadGPUs returns the same GPUs as [Read].
 func ReadGPUs(env []string) GPUs { return readGPUs("/", env) }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Memory returns how many bytes of memory this host worker may use: the lower of the machine's
-// memory and its cgroups' limit, or 0 if neither is known.
+// Memory returns how many bytes of memory this host worker may use: the machine's memory or, if
+// lower, the limit of its cgroups. It returns 0 if neither is known.
 func Memory() int64 { return readMemory("/") }
 
 func readMemory(root string) int64 {

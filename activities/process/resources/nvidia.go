@@ -13,7 +13,7 @@ import (
 const nvidiaPatience = 5 * time.Second
 
 // AskNVIDIA asks nvidia-smi for a table, without its header, and returns the processor time used.
-// nvidia-smi hangs if a GPU does, and is then abandoned.
+// If a GPU hangs, so does nvidia-smi, which AskNVIDIA then abandons.
 func AskNVIDIA(ctx context.Context, program, what string) (rows [][]string, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nvidiaPatience)
 	defer cancel()

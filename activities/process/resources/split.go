@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Share is one task's share of its host.
+// Share is a task's share of its host.
 type Share struct {
 	// Devices are the GPUs that the task sees. If nil, the task sees the host worker's GPUs.
 	Devices []string
@@ -18,7 +18,7 @@ type Share struct {
 	CPUs []int
 }
 
-// Wanted reports whether a spec divides anything.
+// Wanted reports whether a spec divides devices or CPUs.
 func Wanted(s *spec.RunSpec) bool {
 	return s.Devices != nil || s.CPUs != nil || s.GPUsPerTask != nil || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool {
 		return g.Devices != nil || g.CPUs != nil || g.GPUsPerTask != nil
@@ -26,9 +26,9 @@ func Wanted(s *spec.RunSpec) bool {
 }
 
 // Split returns the share of each task on host. tasks are the run's tasks on the host, in local
-// rank order. added are tasks added to the running run. Each shares with an existing task of its
-// pool, by index, because existing tasks keep their shares. Split returns either shares or all
-// problems.
+// rank order. added are tasks added to the running run. Because existing tasks keep their shares,
+// each added task shares with an existing task of its pool, chosen by index. Split returns either
+// shares or all problems.
 func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string]Share, []spec.Problem) {
 	dealt, problems := inv.deal(s, host, tasks, added)
 	sharing := func(t spec.Task) bool { return s.GPUsPerTaskOf(t.Type) == 0 }
@@ -48,7 +48,8 @@ func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Tas
 	return shares, nil
 }
 
-// deal assigns the first GPUs that no list of the run names to the tasks that get exclusive GPUs.
+// deal assigns GPUs to the tasks that get exclusive ones. It uses the first GPUs that are not in
+// any of the run's lists.
 func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string][]string, []spec.Problem) {
 	left := slices.Clone(inv.GPUs.Visible)
 	for _, t := range tasks {
@@ -86,7 +87,7 @@ func filter[T any](list []T, wanted func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return !wanted(item) })
 }
 
-// pool is the tasks that share a list.
+// pool is a set of tasks that share a list.
 type pool struct {
 	// path is the list's path in the spec.
 	path         string
@@ -123,8 +124,8 @@ func poolsOf(s *spec.RunSpec, field string, of func(typ string) (spec.Resources,
 	return all
 }
 
-// shareOut gives each task its part of its pool's list. If the parts are nil, the pool has nothing
-// to divide.
+// shareOut gives each task its part of its pool's list. If the parts are nil, there is nothing to
+// divide.
 func shareOut[T any](pools []*pool, split func(p pool, m int) ([][]T, *spec.Problem)) (map[string][]T, []spec.Problem) {
 	shares := map[string][]T{}
 	var problems []spec.Problem
@@ -178,7 +179,7 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	return parts, nil
 }
 
-// check refuses device numbers that this host lacks.
+// check refuses numbers of devices that this host does not have.
 func (g GPUs) check(devices []string, host string) *spec.Problem {
 	for _, d := range devices {
 		isNumber := strings.Trim(d, "0123456789") == ""

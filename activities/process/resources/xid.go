@@ -14,10 +14,10 @@ import (
 // XidError is an error reported by the driver.
 type XidError struct {
 	Number int
-	// GPU is its address on the PCI bus, such as "0000:3b:00".
+	// GPU is the GPU's address on the PCI bus, such as "0000:3b:00".
 	GPU string
-	// PID and Name identify the process that caused it, or are 0 and "" if the driver does not
-	// know.
+	// PID and Name identify the process that caused the error, or are 0 and "" if the driver does
+	// not know.
 	PID  int
 	Name string
 	// Text contains the rest of the driver's message.
@@ -37,8 +37,8 @@ func (e XidError) String() string {
 	return text
 }
 
-// readXids returns the errors among the messages that the kernel still has, oldest first. It fails
-// if they may not be readXids.
+// readXids returns the errors among the messages that the kernel still stores, oldest first. It
+// fails if this process may not read the messages.
 func readXids() ([]XidError, error) {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -54,7 +54,7 @@ func readXids() ([]XidError, error) {
 	for buf := make([]byte, 8192); ; {
 		n, err := unix.Read(fd, buf)
 		switch {
-		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // older ones were overwritten
+		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // older messages were overwritten
 			continue
 		case errors.Is(err, unix.EAGAIN):
 			return found, nil

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// Programs may live for fatalFor after a hardware error, and for diedWithin after their own
-	// error.
+	// fatalFor and diedWithin are how long a program may live after a hardware error and after its
+	// own error.
 	fatalFor, diedWithin = time.Minute, 10 * time.Second
 	// late is the maximum delay between a process's exit and the driver's report of its error.
 	late = time.Second
 )
 
-// XidOf returns the error that may have killed a process, or false without one. It is the first of
-// the process itself; else the first of the hardware shortly before the exit; else the last one of
-// a process that exited at about the same time, such as a shell's child.
+// XidOf returns the error that may have killed a process, or false if there is none. It prefers the
+// process's own first error. If there is none, it returns the first hardware error shortly before
+// the exit, and otherwise the last error of a process that exited at about the same time, such as a
+// shell's child.
 func XidOf(pid int, started, ended time.Time) (XidError, bool) {
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
 		return XidError{}, false
 	}
 	all, err := readXids()
 	if err != nil {
-		return XidError{}, false // not every user may readXids them
+		return XidError{}, false // not every user may read them
 	}
 	return chooseXid(all, pid, started, ended, func(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH })
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// amdProcesses returns where AMD's driver keeps a directory for each process that computes on its
-// GPUs.
+// amdProcesses returns the path where AMD's driver provides a directory for each process that
+// computes on its GPUs.
 func amdProcesses(root string) string { return filepath.Join(root, "sys/class/kfd/kfd/proc") }
 
-// readAMDUse reads AMD's driver files, and also returns the time that took.
+// readAMDUse reads the files of AMD's driver. It also returns how long this took.
 func readAMDUse(root string) ([]supervisor.GPUProcess, time.Duration, error) {
 	began := time.Now()
 	if _, err := os.Stat(amdProcesses(root)); err != nil {

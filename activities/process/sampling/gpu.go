@@ -19,12 +19,12 @@ const (
 	gpuPatience = 2 * time.Second
 )
 
-// gpuUse is the driver's latest information about the processes on the GPUs. A query hangs if a GPU
-// does, so nothing waits long.
+// gpuUse is the driver's latest information about the processes on the GPUs. If a GPU hangs, a
+// query also hangs, so waits are limited.
 type gpuUse struct {
 	mu        sync.Mutex
 	asked     time.Time     // start of the last query
-	done      chan struct{} // closed when that returns; nil if none is running
+	done      chan struct{} // closed when that query returns; nil if none is running
 	pause     time.Duration
 	answered  time.Time
 	processes []supervisor.GPUProcess
@@ -40,7 +40,7 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	g.mu.Lock()
 	if g.done == nil && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
 		g.asked, g.done = time.Now(), make(chan struct{})
-		go g.ask(s, ask) // not in the group: the host's shutdown does not wait for it
+		go g.ask(s, ask) // not in the group, so that the host's shutdown does not wait for it
 	}
 	done := g.done
 	g.mu.Unlock()
@@ -58,11 +58,11 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	return g.processes
 }
 
-// askGPUs queries a driver for the processes on its GPUs, and also returns an upper bound of the
+// askGPUs queries a driver for the processes on its GPUs, and also returns an upper bound on the
 // processor time used.
 type askGPUs func(context.Context) (_ []supervisor.GPUProcess, took time.Duration, _ error)
 
-// gpuDriver returns the query for this host's driver, or nil without one.
+// gpuDriver returns the query for this host's driver, or nil if there is none.
 func gpuDriver() askGPUs {
 	if program, err := exec.LookPath("nvidia-smi"); err == nil {
 		return func(ctx context.Context) ([]supervisor.GPUProcess, time.Duration, error) {
@@ -82,8 +82,8 @@ type onGPU struct {
 	memory int64 // bytes
 }
 
-// sharing returns the processes' GPU use. busy is the use of each GPU, from 0 to 1, which is
-// divided equally among the processes on it; missing GPUs count as 0.
+// sharing returns the processes' use of GPUs. busy is the use of each GPU, from 0 to 1, which is
+// divided equally among the processes on it. A missing GPU counts as 0.
 func sharing(processes []onGPU, busy map[string]float64) (uses []supervisor.GPUProcess) {
 	count := map[string]float64{}
 	for _, p := range processes {

@@ -1,5 +1,5 @@
-// Package sampling samples processes' use of processors and memory, through the supervisor, and of
-// GPUs, through their drivers.
+// Package sampling samples how much processor time and memory processes use, through the
+// supervisor, and how they use GPUs, through the GPUs' drivers.
 package sampling
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// sampleEvery is the age at which a process's sample is renewed. sampleSoon is the minimum age
-	// of the last samples when a new process needs one.
+	// sampleEvery is the age at which a process's sample is renewed. When a new process needs a
+	// sample, the last samples must be at least sampleSoon old.
 	sampleEvery = 10 * time.Second
 	sampleSoon  = time.Second
 	// sampleShare limits the cost of sampling on a host with many processes to 1/sampleShare of a
@@ -33,17 +33,18 @@ type Sampler struct {
 	Log        *zap.Logger
 
 	mu sync.Mutex
-	// looking reports whether samples are being taken. begun is when the present or last series of
+	// looking reports whether samples are being taken. begun is when the current or last series of
 	// samples started.
 	looking   bool
 	begun     time.Time
 	pause     time.Duration
 	byProcess map[supervisor.ProcessRef]supervisor.Sample
-	seen      time.Time // when byProcess was taken
+	seen      time.Time // when the samples in byProcess were taken
 	gpus      gpuUse
 }
 
-// Of returns a process's last sample and its time, and starts taking new samples if it is old.
+// Of returns a process's last sample and the time when it was taken. If the sample is old, Of
+// starts taking new ones.
 func (s *Sampler) Of(p supervisor.ProcessRef) (sample supervisor.Sample, at time.Time, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 const (
 	// answerBound limits the wait for a process's answer.
 	answerBound = 2 * time.Second
-	// answerQuiet is how long a file must not grow to count as complete, because writers do not
+	// answerQuiet is how long a file must stop growing to count as complete, because writers do not
 	// mark the end.
 	answerQuiet = 200 * time.Millisecond
 	answerPoll  = 20 * time.Millisecond
@@ -24,10 +24,10 @@ const (
 	maxAnswer = 512 << 10
 )
 
-// pendingAnswer is an asked process's answer.
+// pendingAnswer is the answer of a process that was asked.
 type pendingAnswer struct {
 	*process
-	// file stays readable after the process exits.
+	// file remains readable after the process exits.
 	file       *os.File
 	from, size int64
 	grew       time.Time
@@ -58,7 +58,7 @@ func ask(ctx context.Context, processes []*process) {
 
 func send(p *process) (*pendingAnswer, error) {
 	if stopped(p.Stat) {
-		// It would answer too late, when it continues.
+		// It would answer too late, after it is continued.
 		return nil, errors.New("not asked: it is stopped")
 	}
 	f, err := os.Open(p.answers)
@@ -110,7 +110,7 @@ func (a *pendingAnswer) signal() error {
 
 var errEnded = errors.New("not asked: it has exited")
 
-// await returns when all have answered or exited, or on timeout.
+// await returns when all processes have answered or exited, or on timeout.
 func await(ctx context.Context, open []*pendingAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
@@ -137,7 +137,8 @@ func (a *pendingAnswer) look() bool {
 	if a.done {
 		return true
 	}
-	// Read this before the size, so that an exited process's file includes all that it wrote.
+	// Read the state before the size, so that the file of a process that has exited includes
+	// everything that it wrote.
 	s, err := proc.ReadStat(a.pid)
 	ended := err != nil || s.Ticks != a.Ticks || s.Dead()
 	info, err := a.file.Stat()

@@ -17,23 +17,24 @@ type Task struct {
 	PID int
 	// Head holds the file's first lines.
 	Head []string
-	// LogDir is the directory where its processes may answer, or empty.
+	// LogDir is the directory in which the task's processes may answer, or empty.
 	LogDir string
-	// Dir is the file's directory, inside Root, which links must not leave. Prefix starts the
-	// file's name.
+	// Dir is the file's directory, within Root, and links must not lead out of Root. Prefix is the
+	// start of the file's name.
 	Root, Dir, Prefix string
-	// User owns these directories; nil is our own user.
+	// User owns these directories. nil means our own user.
 	User *hostuser.User
 	// Brief reports whether only the stack is wanted, not the file.
 	Brief bool
 }
 
-// Result is the result for one task.
+// Result is the result of capturing one task.
 type Result struct {
 	Name string
-	// File is the path of the capture.
+	// File is the path of the capture's file.
 	File string
-	// Stack is the main thread's stack in the process that does the work, or empty if unknown.
+	// Stack is the stack of the main thread in the process that does the task's work, or empty if
+	// unknown.
 	Stack stacktree.Stack
 	Err   error
 }
@@ -48,15 +49,15 @@ var (
 )
 
 const (
-	// atOnce is how many processes are read at a time.
+	// atOnce is the number of processes that are read at a time.
 	atOnce = 16
 	// reserve is the time reserved for answers and writing.
 	reserve = answerBound + 500*time.Millisecond
 )
 
 // Capture captures tasks in order, starting each while earlier tasks' processes are about to
-// answer. It returns a result for each task, at the latest when ctx is done, so ctx should have a
-// deadline. CookieVar names the environment variable with the supervisor's cookie.
+// answer. It returns a result for each task. It returns no later than when ctx is done, so ctx
+// should have a deadline. CookieVar names the environment variable with the supervisor's cookie.
 func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, error) {
 	all, err := readTable()
 	if err != nil {
@@ -128,7 +129,7 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 	return results, nil
 }
 
-// read starts reading a task's processes, each when a slot is free.
+// read starts reading a task's processes, each as soon as a slot is free.
 func (r *report) read(ctx context.Context, all table, pids []int, slots chan struct{}) *sync.WaitGroup {
 	if len(pids) > maxProcesses {
 		r.unshown = len(pids) - maxProcesses

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// IsFile reports whether name is that of a stacks file, next to a process's logs.
+// IsFile reports whether name is the name of a stacks file, which is next to a process's logs.
 func IsFile(name string) bool {
 	matches, err := path.Match("stacks-*.txt", name) // separators do not match
 	return err == nil && matches
 }
 
-// create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if that millisecond
-// already has one.
+// create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if a file for that
+// millisecond already exists.
 func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error) {
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

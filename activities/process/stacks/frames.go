@@ -10,7 +10,7 @@ import (
 )
 
 // stack returns the main thread's stack in the process that does the task's work, followed by the
-// stack of the child that it waits for. It is empty if unknown.
+// stack of the child for which it waits. The result is empty if unknown.
 func (r *report) stack() stacktree.Stack {
 	p := r.worker()
 	if p == nil {
@@ -24,7 +24,8 @@ func (r *report) stack() stacktree.Stack {
 }
 
 // helper returns the stack of the oldest child that runs the program's code while its parent p
-// waits for it, such as a data loader's process. It is empty if all wait for work.
+// waits for it, such as a data loader's process. The result is empty if all children are waiting
+// for work.
 func (r *report) helper(p *process) stacktree.Stack {
 	for _, q := range r.processes {
 		if q.PPID != p.pid || q.Dead() || q.ended || q.answer == "" {
@@ -81,8 +82,8 @@ func (r *report) worker() *process {
 	return p
 }
 
-// waitsForChild reports whether a thread waits for a child. In Go programs that is not the main
-// thread.
+// waitsForChild reports whether any thread is waiting for a child. In Go programs, it is not the
+// main thread.
 func (p *process) waitsForChild() bool {
 	return slices.ContainsFunc(p.threads, func(t thread) bool {
 		return t.call.name == "wait4" || t.call.name == "waitid" || t.channel == "do_wait"
@@ -97,7 +98,7 @@ func (p *process) program() string {
 	return p.Name
 }
 
-// frames returns the kernel's account in stacktree's terms.
+// frames returns the kernel's information as frames of package stacktree.
 func (t *thread) frames() stacktree.Stack {
 	var s stacktree.Stack
 	kernel := func(function, file string) {
@@ -123,8 +124,8 @@ func (t *thread) frames() stacktree.Stack {
 }
 
 // parsePython returns the main thread's stack from the output of Python's faulthandler. The main
-// thread is the last one, because it is the oldest. If it is not shown, because there are too many
-// threads, the result is the stack of the signaled thread.
+// thread is the last one, because it is the oldest. If there are too many threads to show it, the
+// result is the stack of the signaled thread.
 func parsePython(text string) stacktree.Stack {
 	var current, last stacktree.Stack
 	inCurrent, cut := false, false
@@ -164,7 +165,7 @@ func parsePythonFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Python, Function: printable(function, maxName), File: printable(rest[:at], maxName), Line: n}, true
 }
 
-// belowPython returns the native frames that the interpreter last called.
+// belowPython returns the native frames below the interpreter's innermost frame.
 func belowPython(s stacktree.Stack) stacktree.Stack {
 	for i, f := range slices.Backward(s) {
 		if file := path.Base(f.File); strings.HasPrefix(file, "python") || strings.HasPrefix(file, "libpython") {

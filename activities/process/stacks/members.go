@@ -14,14 +14,14 @@ import (
 )
 
 // members finds tasks' processes by their leaders: the leader's session, its descendants, and
-// processes that left both but carry the task's mark. Each list starts with the leader and
-// continues by age.
+// processes that have left both but carry the task's mark. Each list starts with the leader,
+// followed by the other processes by age.
 func members(ctx context.Context, all table, leaders []int, cookieVar string) map[int][]int {
 	owner := make(map[int]int, len(leaders))
 	for _, pid := range leaders {
 		owner[pid] = pid
 	}
-	strays := make(map[int][]int) // by the parent that would adopt them
+	strays := make(map[int][]int) // by the parent that would have adopted them
 	for pid, s := range all {
 		switch lead, known := all[s.Session]; {
 		case owner[s.Session] == s.Session && s.Session != 0 && known && s.Ticks >= lead.Ticks:
@@ -67,8 +67,8 @@ func ownerOf(pid int, all table, owner map[int]int) int {
 	return 0
 }
 
-// adopt finds orphans' owners. Orphans become children of the process that started the leaders, a
-// subreaper, so adopt checks only its children.
+// adopt finds orphans' owners. Orphans become children of the process that started the leaders,
+// which is a subreaper, so adopt checks only that process's children.
 func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]int, leaders []int, cookieVar string) {
 	var candidates []int
 	parents := make(map[int]bool)
@@ -96,7 +96,7 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 		if m.cgroup != "" {
 			byMark[m.cgroup] = lead
 		}
-		// Further cookies belong to supervisors around ours.
+		// Further cookies belong to outer supervisors.
 		if len(m.cookies) > 0 {
 			byMark[m.cookies[0]] = lead
 		}

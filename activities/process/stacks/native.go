@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// maxNativeThreads is how many threads of a process are unwound; with more, only the main
-	// thread is.
+	// maxNativeThreads limits the threads of a process that are unwound. If there are more, only
+	// the main thread is unwound.
 	maxNativeThreads = 64
-	// maxNative is how many of a task's processes are unwound.
+	// maxNative limits how many of a task's processes are unwound.
 	maxNative = 4
-	// parallelNative is how many processes are unwound at a time.
+	// parallelNative limits how many processes are unwound at a time.
 	parallelNative = 4
 	// maxNativeText limits the output for a process, in bytes.
 	maxNativeText = 256 << 10
@@ -38,9 +38,10 @@ var nativeBound = 2 * time.Second
 
 var nativeSlots = make(chan struct{}, parallelNative)
 
-// unwind adds the native stacks of processes that have not reported their position, as a user who
-// may read them. If a Python program has reported, unwind adds the main thread's stack unless a
-// Python function shows what it waits for, which extensions like mpi4py lack.
+// unwind adds the native stacks of processes that have not reported their position. It does so as a
+// user who may read these processes. If a Python program has reported, unwind adds the main
+// thread's stack, unless a Python function already shows what the thread is waiting for. Extensions
+// like mpi4py do not have such functions.
 func (r *report) unwind(ctx context.Context) {
 	var todo []*process
 	worker := r.worker()
@@ -70,8 +71,7 @@ func (r *report) unwind(ctx context.Context) {
 	}
 }
 
-// unwind runs eu-stack, which does not kill the process. It reads the process and stops each thread
-// while it does.
+// unwind runs eu-stack, which does not kill the process, but stops each thread while reading it.
 func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	tool, err := exec.LookPath("eu-stack")
 	if err != nil {
@@ -108,22 +108,23 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	p.unnative = "unknown: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
 }
 
-// resume continues a process left stopped by a killed tracer.
+// resume continues a process that was left stopped when its tracer was killed.
 func (p *process) resume() {
 	if now, err := proc.ReadStat(p.pid); err == nil && now.Ticks == p.Ticks && now.State == 'T' {
 		_ = unix.Kill(p.pid, unix.SIGCONT)
 	}
 }
 
-// ptraceScope returns Yama's setting, or "" if the kernel lacks Yama.
+// ptraceScope returns Yama's setting, or "" if the kernel does not include Yama.
 func ptraceScope() string {
 	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	return string(bytes.TrimSpace(scope))
 }
 
 // reasonOfTracer explains why a process could not be traced. Under Yama's scope 1, a process can be
-// traced by its ancestors and by a tracer that it names. Our tracer is neither. That name survives
-// an exec but not a fork, so naming us for programs would miss what they start.
+// traced by its ancestors and by a tracer that it names. Our tracer is neither. A process could
+// name this one before it executes a program, but the setting is lost on fork, so it would not
+// cover the processes that the program starts.
 func reasonOfTracer(text string, err error, scope string) string {
 	if strings.Contains(text, "Operation not permitted") {
 		switch scope {
@@ -167,7 +168,7 @@ func parseNative(text string, tid int) stacktree.Stack {
 				s = append(s, f)
 			}
 		case strings.HasPrefix(line, "    ") && named:
-			// The frame's source, which does not matter for libraries.
+			// The line contains the frame's source, which does not matter for libraries.
 			f := &s[len(s)-1]
 			if file, number, ok := parseSource(strings.TrimSpace(line)); ok && !strings.Contains(path.Base(f.File), ".so") {
 				f.File, f.Line = file, number
@@ -178,8 +179,8 @@ func parseNative(text string, tid int) stacktree.Stack {
 	return s
 }
 
-// parseNativeFrame parses "#1 0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6". It omits
-// unnamed frames, which only their address would distinguish.
+// parseNativeFrame parses a line such as "#1 0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6".
+// It omits frames without a name, because only their addresses would distinguish them.
 func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || !strings.HasPrefix(fields[1], "0x") {
@@ -197,7 +198,7 @@ func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Native, Function: printable(function, maxName), File: printable(module, maxName)}, true
 }
 
-// startsThreads reports whether every thread starts with function.
+// startsThreads reports whether function is one with which every thread starts.
 func startsThreads(function string) bool {
 	switch strings.TrimLeft(function, "_") {
 	case "start", "libc_start_main", "libc_start_call_main", "start_thread", "clone", "clone3":

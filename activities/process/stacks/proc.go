@@ -40,9 +40,9 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// status is the used part of a process's status file.
+// status holds the parts of a process's status file that are used.
 type status struct {
-	caught uint64 // the signals it handles; the first is the lowest bit
+	caught uint64 // the signals that it handles, with signal 1 as the lowest bit
 	// ids are its process IDs, from our PID namespace to its own.
 	ids []int
 }

@@ -23,13 +23,13 @@ const (
 	processBound = time.Second
 )
 
-// process is a process's collected state.
+// process is the state collected from a process.
 type process struct {
 	pid int
 	proc.Stat
 	command string
 	threads []thread
-	unshown int // number of threads over the limit
+	unshown int // number of threads in excess of the limit
 	// answers is the /proc path of its descriptor for answers to the signal, or empty if it has not
 	// opted in.
 	answers string
@@ -37,9 +37,9 @@ type process struct {
 	gaps []string
 	// ended reports whether the process has exited since it was found.
 	ended bool
-	// answer is the process's own report. silence is why an expected report is missing.
+	// answer is the process's own report, and silence the reason why an expected report is missing.
 	answer, silence string
-	// native is its native stacks, and unnative why some or all are missing.
+	// native holds its native stacks, and unnative the reason why some or all are missing.
 	native, unnative string
 }
 
@@ -47,13 +47,13 @@ type thread struct {
 	tid int
 	proc.Stat
 	call    call
-	channel string // the kernel function it waits in
+	channel string // the kernel function in which it waits
 	kernel  []string
-	barred  bool // we may not see the system call
+	barred  bool // the system call may not be read
 }
 
-// readProcess returns the kernel's account of a process. A goroutine that is abandoned on timeout
-// does everything that may hang, and sends its results piece by piece.
+// readProcess returns the kernel's information about a process. Everything that may hang is done by
+// a goroutine that sends its results piece by piece and is abandoned on timeout.
 func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *process {
 	p := &process{pid: pid, Stat: s}
 	ctx, cancel := context.WithTimeout(ctx, processBound)
@@ -82,8 +82,8 @@ func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *proc
 	}
 }
 
-// readPieces sends what it finds. Reads that take the process's locks come late, and those that
-// take its memory lock come last.
+// readPieces sends what it finds. Reads that acquire the process's locks come late, and those that
+// acquire its memory lock come last.
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := proc.Dir(pid)
 	if now, err := proc.ReadStatIn(dir); err != nil || now.Ticks != ticks {
@@ -98,8 +98,9 @@ func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send 
 	send(func(p *process) { p.command = command })
 }
 
-// findAnswerFile returns where a process is ready to answer: its descriptor, in /proc, of a file
-// named with its process ID in its own namespace. The file is in memory or in the log directory.
+// findAnswerFile returns where a process is ready to answer, as the path in /proc of its descriptor
+// for a file that is named after its process ID in its own namespace. The file is in memory or in
+// the log directory.
 func findAnswerFile(dir, logDir string) string {
 	s, err := readStatus(dir)
 	if err != nil || !s.catches(Signal) {
@@ -125,7 +126,7 @@ func findAnswerFile(dir, logDir string) string {
 }
 
 // isAnswerFile reports whether a descriptor refers to the file at path. It accesses only files with
-// the right name, because other files' disks may hang.
+// the right name, because the disks of others may hang.
 func isAnswerFile(link, target, path string) bool {
 	if filepath.Base(target) != filepath.Base(path) {
 		return false
@@ -163,7 +164,7 @@ func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 			tids = append(tids, tid)
 		}
 	}
-	slices.Sort(tids) // the main thread, then the oldest
+	slices.Sort(tids) // the main thread first, then the others by age
 	if len(tids) > maxThreads {
 		unshown := len(tids) - maxThreads
 		tids = tids[:maxThreads]
@@ -200,7 +201,7 @@ func readThread(dir string, tid int, link func(int) string) (thread, bool) {
 	return t, true
 }
 
-// parseKernelStack returns the frames without the parts that all share.
+// parseKernelStack returns the frames without the parts that all stacks share.
 func parseKernelStack(raw []byte) []string {
 	var frames []string
 	for line := range bytes.Lines(raw) {
@@ -215,7 +216,7 @@ func parseKernelStack(raw []byte) []string {
 	return frames
 }
 
-// readCommand returns the command line as typed in a shell.
+// readCommand returns the command line as it would be typed in a shell.
 func readCommand(dir string) string {
 	f, err := os.Open(dir + "/cmdline")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 // call is a thread's system call.
 type call struct {
 	name string
-	// file is its first argument's file, if that is a descriptor.
+	// file is the file that the first argument refers to, if that is a descriptor.
 	file string
 	// sort is "pipe", "socket", "terminal" or "file" for such a descriptor, if known.
 	sort string
-	// timer reports whether it only waits for time, despite its name.
+	// timer reports whether the call only waits for time to pass, despite its name.
 	timer bool
 }
 
@@ -27,8 +27,8 @@ func (c call) String() string {
 	return c.name + " on " + c.file
 }
 
-// onDescriptor lists calls that may block and take a descriptor first; others lists calls without
-// one. They exist on all architectures.
+// onDescriptor lists calls that may block and whose first argument is a descriptor; others lists
+// further calls that may block. All of them exist on every architecture.
 var (
 	onDescriptor = map[int]string{
 		unix.SYS_READ: "read", unix.SYS_WRITE: "write", unix.SYS_READV: "readv", unix.SYS_WRITEV: "writev",
@@ -58,8 +58,8 @@ func init() {
 	maps.Copy(others, othersHere)
 }
 
-// parseCall parses a thread's syscall file. The result is empty outside a call. link returns what
-// the process's descriptor refers to.
+// parseCall parses a thread's syscall file. The result is empty if the thread is not in a call.
+// link returns what the process's descriptor refers to.
 func parseCall(raw []byte, link func(fd int) string) call {
 	fields := strings.Fields(string(raw))
 	if len(fields) < 2 {

@@ -2,7 +2,7 @@ package stacks
 
 import "golang.org/x/sys/unix"
 
-// Calls that newer architectures lack.
+// Calls that do not exist on newer architectures.
 var (
 	onDescriptorHere = map[int]string{
 		unix.SYS_EPOLL_WAIT: "epoll_wait", unix.SYS_GETDENTS: "getdents",

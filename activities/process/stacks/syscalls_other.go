@@ -2,5 +2,5 @@
 
 package stacks
 
-// This architecture does not add calls.
+// There are no further calls on this architecture.
 var onDescriptorHere, othersHere map[int]string

@@ -18,7 +18,7 @@ type report struct {
 	Task
 	taken     time.Time
 	processes []*process
-	unshown   int // number of processes over the limit
+	unshown   int // number of processes in excess of the limit
 	gaps      []string
 }
 

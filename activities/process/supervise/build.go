@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// BuildID identifies this program's build by its version, which for builds in a git checkout
-// contains the commit and whether files were modified, and by the version of Go.
+// BuildID identifies this program's build by its version and that of Go. For a build in a git
+// checkout, the version contains the commit, and whether files were modified.
 func BuildID() string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

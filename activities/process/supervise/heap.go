@@ -13,9 +13,9 @@ const (
 	memorySlack = 4 << 20
 )
 
-// ReturnMemory returns memory that a burst left unused to the system, until ctx is done. A host
-// worker idles for hours next to programs that want all memory, and Go's own schedule is made for
-// programs that stay busy.
+// ReturnMemory returns memory that is unused after a burst to the system, until ctx is done. A host
+// worker idles for hours next to programs that need all memory, whereas Go's own schedule is
+// designed for programs that remain busy.
 func ReturnMemory(ctx context.Context) {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()
@@ -32,7 +32,7 @@ func ReturnMemory(ctx context.Context) {
 		case <-ticker.C:
 		}
 		metrics.Read(sample)
-		// Only a collection since the last time can have freed memory.
+		// Memory can have been freed only by a collection since the last time.
 		if sample[0].Value.Uint64()+sample[1].Value.Uint64() > memorySlack && sample[2].Value.Uint64() != seen {
 			debug.FreeOSMemory()
 			metrics.Read(sample[2:])

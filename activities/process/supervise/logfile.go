@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// unwrittenMost limits the messages that wait for their reader.
+	// unwrittenMost limits the messages that wait to be written.
 	unwrittenMost = 1000
-	// lastWords is the maximum time to write the last messages.
+	// lastWords limits the time for writing the last messages.
 	lastWords = time.Second
 )
 
-// LogFile is a log file. Its reader may have stopped reading, or its disk may hang, and a
-// supervisor of processes must never wait for that. So one goroutine writes, and messages that do
-// not fit into its queue are dropped and counted.
+// LogFile is a log file that never makes the supervisor wait, even if the file's reader stops
+// reading or its disk hangs. One goroutine writes. Messages that do not fit into its queue are
+// dropped and counted.
 type LogFile struct {
 	entries chan entry
 	dropped atomic.Int64
 }
 
-// entry is a message, a caller of Sync, or the end.
+// entry is a message, a call of Sync, or the end.
 type entry struct {
 	text   []byte
 	synced chan<- struct{}

@@ -71,7 +71,7 @@ func run(text string) error {
 	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if v := s.Service; v != nil {
 		c.Upgrade = &supervisor.Upgrade{Path: v.Program, Version: v.Version}
-		// With a terminal, SIGHUP comes from the terminal or its shell.
+		// If there is a terminal, SIGHUP comes from the terminal or its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]
 		}
@@ -90,7 +90,7 @@ func run(text string) error {
 	return supervisor.Run(ctx, c)
 }
 
-// inherited returns the file with number fd, nil for 0.
+// inherited returns the file with descriptor fd, or nil if fd is 0.
 func inherited(fd int) *os.File {
 	if fd == 0 {
 		return nil
@@ -107,7 +107,7 @@ func newLogger(out io.Writer, debug bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
 }
 
-// serving returns the function to call each time a side serves.
+// serving returns the function to call each time a side starts to serve.
 func (s Settings) serving(log *slog.Logger) func() {
 	ready := inherited(s.Files.Ready)
 	note := sync.OnceFunc(func() {

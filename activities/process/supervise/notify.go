@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// These are messages from a service with Type=notify to systemd; see sd_notify(3).
+// Messages to systemd from a service with Type=notify; see sd_notify(3).
 const (
 	serviceReady    = "READY=1"
 	serviceStopping = "STOPPING=1"
@@ -21,7 +21,7 @@ func tellService(log *slog.Logger, state string) {
 	}
 }
 
-// sendService sends one message to a socket, or none if its name is empty. Unlike go-systemd's
+// sendService sends a message to a socket, unless the socket's name is empty. Unlike go-systemd's
 // SdNotify it does not block forever if nothing reads the socket.
 func sendService(socket, state string) error {
 	if socket == "" {

@@ -25,7 +25,7 @@ const versionFlag = "--version"
 // settingsVar carries [Settings] to the program.
 const settingsVar = "CLUSTERRUN_SUPERVISOR"
 
-// Settings configure a supervisor. They travel as JSON in its environment.
+// Settings configure a supervisor. They are passed as JSON in its environment.
 type Settings struct {
 	// StateDir is the state directory. Instance and Volatile are as in [supervisor.StateOptions].
 	StateDir string `json:"state_dir"`
@@ -33,7 +33,7 @@ type Settings struct {
 	Volatile bool   `json:"volatile,omitempty"`
 	// SoleRun is as in [supervisor.Config].
 	SoleRun bool `json:"sole_run,omitempty"`
-	// Side lists the side's arguments, after this program's name. SideEnv lists its variables, as
+	// Side lists the side's arguments after the program's name, and SideEnv its variables, as
 	// NAME=VALUE.
 	Side    []string `json:"side"`
 	SideEnv []string `json:"side_env,omitempty"`
@@ -42,19 +42,21 @@ type Settings struct {
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
 	// Service is set for an independent host worker, which runs until a signal.
 	Service *Service `json:"service,omitempty"`
-	// Debug logs more.
+	// Debug increases what is logged.
 	Debug bool `json:"debug,omitempty"`
 
 	// Files are the numbers of inherited files; 0 means none.
 	Files descriptors `json:"files"`
-	// Build is the starting program's build, and Starter its file.
+	// Build is the build of the program that starts the supervisor, and Starter that program's
+	// file.
 	Build   string `json:"build"`
 	Starter string `json:"starter"`
 }
 
 // Service is a host worker that runs as a service.
 type Service struct {
-	// Program is the program file that an upgrade makes the side. Version is the current version.
+	// Program is the program file that becomes the side on an upgrade. Version is the current
+	// version.
 	Program string `json:"program"`
 	Version string `json:"version"`
 }
@@ -62,11 +64,11 @@ type Service struct {
 // Files can be inherited by a supervisor. Each may be nil.
 type Files struct {
 	// Lifeline is a pipe that closes when the owner is gone. Side is a socket to a side in another
-	// process, Link one to the owner. Without Side the supervisor starts a side.
+	// process, and Link a socket to the owner. If Side is nil, the supervisor starts a side.
 	Lifeline, Side, Link *os.File
-	// Ready is a pipe that is written to when a side first serves.
+	// Ready is a pipe to which the supervisor writes when a side first serves.
 	Ready *os.File
-	// Stdin, Stdout and Stderr are for tasks; see [supervisor.Owner].
+	// Stdin, Stdout and Stderr are the files for tasks; see [supervisor.Owner].
 	Stdin, Stdout, Stderr *os.File
 }
 
@@ -81,7 +83,7 @@ type descriptors struct {
 	Stderr   int `json:"stderr,omitempty"`
 }
 
-// MissingError is returned if the program is missing.
+// MissingError reports that the supervisor program is missing.
 type MissingError struct {
 	Beside string // this program
 	Err    error
@@ -93,7 +95,8 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// Program returns the paths of the program and of this program, which share a directory.
+// Program returns the paths of the supervisor program and of this program, which are in the same
+// directory.
 func Program() (path, self string, err error) {
 	if self, err = os.Executable(); err != nil {
 		return "", "", fmt.Errorf("find our own executable: %w", err)
@@ -168,7 +171,8 @@ func (s Settings) Exec(ready int) error {
 	return fmt.Errorf("execute %s: %w", path, err)
 }
 
-// prepare finds the program and opens our own, which a replacement of its file does not affect.
+// prepare finds the supervisor program, and opens the file of this program, so that a replacement
+// of the file does not matter.
 func (s *Settings) prepare() (path string, own *os.File, err error) {
 	if path, s.Starter, err = Program(); err != nil {
 		return "", nil, err
@@ -181,7 +185,7 @@ func (s *Settings) prepare() (path string, own *os.File, err error) {
 	return path, os.NewFile(uintptr(fd), s.Starter), nil
 }
 
-// CheckProgram reports why this program could not start a supervisor.
+// CheckProgram returns an error if this program could not start a supervisor.
 func CheckProgram(ctx context.Context) error {
 	path, self, err := Program()
 	if err != nil {
@@ -194,7 +198,7 @@ func CheckProgram(ctx context.Context) error {
 	return sameBuild(path, strings.TrimSpace(string(out)), self, BuildID())
 }
 
-// checkBuild returns an error unless the program that started us shares our build.
+// checkBuild returns an error unless the program that started us is from the same build.
 func (s Settings) checkBuild() error {
 	path, err := os.Executable()
 	if err != nil {
@@ -203,7 +207,8 @@ func (s Settings) checkBuild() error {
 	return sameBuild(path, BuildID(), s.Starter, s.Build)
 }
 
-// sameBuild returns an error unless a supervisor and the program that starts it share a build.
+// sameBuild returns an error unless a supervisor and the program that starts it are from the same
+// build.
 func sameBuild(path, its, starter, starters string) error {
 	if its == starters {
 		return nil

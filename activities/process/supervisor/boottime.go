@@ -22,8 +22,8 @@ func BootNanos() int64 {
 	return ts.Nano()
 }
 
-// bootID identifies what pids and start times are relative to. Containers on one machine share the
-// kernel's boot ID but not process numbers.
+// bootID identifies the boot and PID namespace to which pids and start times refer. Containers on
+// one machine share the kernel's boot ID, but not process numbers.
 func bootID() (string, error) {
 	id := proc.BootID()
 	if id == "" {
@@ -33,7 +33,7 @@ func bootID() (string, error) {
 }
 
 // bootTimer calls a function when CLOCK_BOOTTIME passes a point. Unlike a runtime timer, it does
-// not stop while the machine is suspended, but fires on resume. It needs one descriptor and one
+// not stop while the machine is suspended, but fires on resume. It uses one descriptor and one
 // goroutine for all processes.
 type bootTimer struct {
 	f  *os.File

@@ -19,8 +19,8 @@ type cgroups struct {
 	// controllers are the process cgroups' controllers.
 	controllers ControllersReply
 	refused     atomic.Bool // the kernel allows cgroups, but not starts in them
-	// oom counts what the kernel kills to free memory, for processes without their own counter.
-	// oomExplained counts the leaders among them.
+	// oom counts the processes that the kernel kills to free memory, for use by processes without
+	// their own counter. oomExplained is the number of leaders among them.
 	oom          cgroup.OOMCounter
 	oomExplained atomic.Int64
 }
@@ -54,7 +54,7 @@ func (c *cgroups) enter(p *process) (string, int) {
 	}
 	dir := filepath.Join(c.dir, cgroup.Name(p.task.run.hash, p.Key, p.Number))
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", -1 // an existing one may hold something unkillable
+		return "", -1 // an existing cgroup may contain an unkillable process
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,11 +74,12 @@ func (c *cgroups) limit(dir string, l Limits) error {
 	return cgroup.Limit(dir, l.Memory, l.CPUs, l.PIDs)
 }
 
-// oomCount counts OOM kills except of leaders, because a leader's exit shows the kill.
+// oomCount returns the number of OOM kills, excluding those of leaders, because a leader's exit
+// shows the kill.
 func (c *cgroups) oomCount() int { return c.oom.Count() - int(c.oomExplained.Load()) }
 
-// oomKills returns how many processes the kernel killed to free memory while p ran, and in which
-// [Exit.OOMScope].
+// oomKills returns how many processes the kernel killed to free memory while p ran, and the scope
+// for [Exit.OOMScope].
 func (c *cgroups) oomKills(p *process) (n int, scope string) {
 	if p.cgroup != "" {
 		if n, ok := cgroup.OOMKills(p.cgroup); ok {
@@ -88,7 +89,7 @@ func (c *cgroups) oomKills(p *process) (n int, scope string) {
 	return max(0, c.oomCount()-p.oomBefore), c.oom.Scope
 }
 
-// setOOM records in p's exit that the kernel killed processes while p ran, or p itself.
+// setOOM records in p's exit that the kernel killed p itself or, while p ran, other processes.
 func (c *cgroups) setOOM(p *process, e *Exit, kills int, scope string) {
 	if kills == 0 {
 		return
@@ -103,7 +104,7 @@ func (c *cgroups) setOOM(p *process, e *Exit, kills int, scope string) {
 	}
 }
 
-// memoryLimit returns a process's memory limit and peak usage, or "" without a limit.
+// memoryLimit returns a process's memory limit and peak usage, or "" if there is no limit.
 func (p *process) memoryLimit() string {
 	if p.limits.Memory == 0 {
 		return ""

@@ -30,7 +30,7 @@ func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, 
 	}
 	var reply AttachReply
 	for _, p := range ps {
-		// An earlier commander is starting the process.
+		// An earlier commander may still be starting the process.
 		select {
 		case <-p.settled:
 		case <-ctx.Done():
@@ -75,8 +75,8 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 	if err != nil || granted {
 		return err
 	}
-	// It is journalled before it takes effect, because a start must not rest on a grant that a
-	// restarted supervisor would forget.
+	// The grant is journalled before it takes effect, because a process must not be started by a
+	// grant that would be lost if the supervisor restarted.
 	err = p.task.run.journal.append(record{
 		Type: recGranted, Generation: r.Key.Generation, Task: r.Key.Task, Number: r.Number, Failures: r.Failures, Note: r.Note,
 	})
@@ -116,7 +116,7 @@ func (s *supervisor) Unkept(side context.Context) (reply UnkeptReply, _ error) {
 	s.mu.Lock()
 	runs := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
-	for _, r := range runs { // without the lock, since files may be on a server that is gone
+	for _, r := range runs { // without the lock, because files may be on a server that is gone
 		reply.Unkept = append(reply.Unkept, r.outputs.Take(side)...)
 	}
 	return reply, nil
@@ -131,7 +131,7 @@ func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
 func (s *supervisor) Hello(_ context.Context, version string) error {
 	select {
 	case s.side.hello <- version:
-	default: // a side in another process is not upgraded
+	default: // a side in another process cannot be upgraded
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *supervisor) Serving(context.Context) error {
 	return nil
 }
 
-// Leave notes that a side has nothing more to report; see [API].
+// Leave records that a side has nothing more to report; see [API].
 func (s *supervisor) Leave(context.Context) error {
 	s.side.leave()
 	return nil
@@ -207,7 +207,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Lock()
 	if err == nil {
-		// It is now read from disk on request.
+		// From now on, the run is read from disk on request.
 		delete(s.runs, r.hash)
 		s.archives++
 	}
@@ -222,7 +222,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	close(r.released)
 	if s.cfg.SoleRun {
-		s.guard.stop() // its exit takes as long as the rest of the supervisor's end
+		s.guard.stop() // stop the guard early, because its exit takes as long as the rest of the shutdown
 	}
 	select {
 	case s.side.emptied <- struct{}{}:
@@ -272,7 +272,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	return PortLeaseReply{Ports: got}, err
 }
 
-// logOf returns a log with entries that name a run.
+// logOf returns a log whose entries name a run.
 func (s *supervisor) logOf(r *run) *slog.Logger {
 	return s.log.With("run", r.key.WorkflowID)
 }

@@ -9,8 +9,8 @@ import (
 // over reports whether the process must die.
 func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
 
-// killAt returns when a process that lost contact is killed. The grace counts from the contact's
-// expiry, so on a suspended machine it may be over before the process gets the signal.
+// killAt returns when a process that lost contact is killed. The grace counts from when the contact
+// expired, so if the machine was suspended, it may be over before the process gets the signal.
 func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
 
 // next returns when the process must be stopped or killed, on CLOCK_BOOTTIME; 0 means never.
@@ -34,7 +34,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 	defer s.mu.Unlock()
 	run := s.runs[runHash(r.Key.Run)]
 	if run == nil {
-		return nil // none of the run's processes lives
+		return nil // none of the run's processes is alive
 	}
 	t := run.tasks[taskID{r.Key.Generation, r.Key.Task}]
 	if t == nil {
@@ -44,7 +44,7 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 		return fenced(r.Key, r.Fence, t.fence)
 	}
 	for _, p := range t.processes {
-		// The timer may now fire too early, which it notices.
+		// The timer may now fire too early, which is harmless.
 		if p.contact.Until != 0 && !p.cutOff {
 			p.contact.Until = max(p.contact.Until, r.Until)
 		}

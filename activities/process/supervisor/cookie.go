@@ -14,7 +14,7 @@ import (
 )
 
 // CookieVar is the environment variable that identifies a process's task, even if the process has
-// left its session and parents.
+// left its session and its parents have exited.
 const CookieVar = "CLUSTERRUN_COOKIE"
 
 // runHash identifies a run in file names and cookies.
@@ -28,8 +28,8 @@ func cookieOf(instance, hash string, key runkey.Task, number int) string {
 	return instance + "/" + hash + "/" + strconv.Itoa(key.Generation) + "/" + key.Task + "/" + strconv.Itoa(number)
 }
 
-// sideCookie marks what the side starts for itself, such as a server that must outlive the run. It
-// descends from the supervisor, but is not part of any task.
+// sideCookie marks what the side starts for itself, such as a server that must outlive the run.
+// Such a process descends from the supervisor, but is not part of any task.
 func sideCookie(instance string) string { return instance + "/side" }
 
 // OwnSideCookie returns, as NAME=VALUE, the cookie that marks what this side starts for itself, or
@@ -59,14 +59,14 @@ func withCookie(env []string, cookie, outer string) []string {
 	return append(out, CookieVar+"="+cookie)
 }
 
-// readCookies returns a process's cookies: none if it never had any, cleared its environment, or
-// belongs to another user.
+// readCookies returns a process's cookies. There are none if the process never had any, cleared its
+// environment, or belongs to another user.
 func readCookies(pid int) []string {
 	return strings.Fields(proc.Variable(pid, CookieVar))
 }
 
-// InTask reports whether this process belongs to a task and is killed with it, even if it was
-// started without the task's environment.
+// InTask reports whether this process belongs to a task, and is therefore killed with it. It need
+// not have the task's environment.
 func InTask() bool {
 	if _, ofTask := cgroup.Place(); ofTask {
 		return true
@@ -86,7 +86,7 @@ func InTask() bool {
 
 func isOfTask(cookie string) bool { return !strings.HasSuffix(cookie, "/side") }
 
-// EndsWith returns, as a phrase, what this process may end with, or "" if independent.
+// EndsWith returns, as a phrase, with what this process may be killed, or "" if it is independent.
 func EndsWith() string {
 	if InTask() {
 		return "the task that started it"
@@ -97,7 +97,8 @@ func EndsWith() string {
 	return ""
 }
 
-// ofInstance returns the cookie that an instance gave, if any. The side's cookie also counts.
+// ofInstance returns the cookie that the given instance assigned, if there is one. The side's
+// cookie also counts.
 func ofInstance(cookies []string, instance string) string {
 	for _, c := range cookies {
 		if strings.HasPrefix(c, instance+"/") {

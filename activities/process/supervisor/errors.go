@@ -6,13 +6,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// Request errors. errors.Is works on what a [Client] returns; the message contains details.
+// Errors of requests. errors.Is recognizes them in errors that a [Client] returns, whose messages
+// contain details.
 var (
 	// ErrFenced means that the task has a newer commander.
 	ErrFenced = errors.New("fenced")
 	// ErrReleased means that the run was released on this host, so it cannot start anything.
 	ErrReleased = errors.New("released")
-	// ErrClosing means that the supervisor is about to exit and starts nothing.
+	// ErrClosing means that the supervisor is about to exit and does not start processes.
 	ErrClosing = errors.New("closing")
 	// ErrCutOff means that the process's contact with the server expired.
 	ErrCutOff = errors.New("cut off")
@@ -28,11 +29,11 @@ var (
 	ErrPortTaken = fault.ErrPortTaken
 	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
-	// ErrDamaged means that the run's journal is damaged. What precedes the damage is known; the
-	// rest counts as lost with the host.
+	// ErrDamaged means that the run's journal is damaged. What precedes the damage is known;
+	// everything else counts as lost with the host.
 	ErrDamaged = errors.New("journal damaged")
-	// ErrLimit means that this host could not do it even when idle, because of a limit that its
-	// owner set.
+	// ErrLimit means that, because of a limit set by its owner, this host could not meet the
+	// request even when idle.
 	ErrLimit = fault.ErrLimit
 	// ErrInvalid means that the request is invalid.
 	ErrInvalid = fault.ErrInvalid

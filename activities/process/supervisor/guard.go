@@ -17,11 +17,11 @@ import (
 )
 
 // guard is this program under another name and in its own session. It waits until the supervisor
-// dies, and then sweeps like the side. A `pkill -9` of their name, or the kernel when memory runs
-// out, may have killed both. It notices by its parent-death signal, which does not need a
-// descriptor.
+// dies, and then sweeps like the side, because the supervisor and the side may have been killed
+// together, by a `pkill -9` of their name or by the kernel when memory runs out. It is notified by
+// its parent-death signal, which does not need a descriptor.
 //
-// It starts with the first process.
+// It is started together with the first process.
 type guard struct {
 	log   *slog.Logger
 	fork  *fork.Forker
@@ -40,7 +40,7 @@ type guard struct {
 	again    *time.Timer
 }
 
-// A guard does only this, in any program with a supervisor.
+// In any program that contains a supervisor, a guard does only this.
 func init() {
 	if supervisor, dir, ok := early.Bereft(); ok {
 		if _, err := sweepAfterLoss(context.Background(), dir, supervisor); err != nil {
@@ -87,7 +87,8 @@ func (g *guard) forkOne() error {
 	nothing := uintptr(null) //nolint:gosec // a descriptor
 	attr := &syscall.ProcAttr{
 		Dir: "/",
-		// Sweeps of this instance skip it, like the side. One processor keeps it small.
+		// Sweeps of this instance skip it, as they skip the side. Using a single processor keeps it
+		// small.
 		Env: withCookie([]string{
 			fmt.Sprintf("%s=%d %s", early.GuardVar, os.Getpid(), g.state.dir), "GOMAXPROCS=1",
 		}, sideCookie(g.state.instance), g.outer),
@@ -99,7 +100,7 @@ func (g *guard) forkOne() error {
 		defer g.mu.Unlock()
 		g.pid, g.begun = pid, time.Now()
 	})
-	g.wake() // it may have exited before it was known
+	g.wake() // it may have exited before its pid was known
 	return err
 }
 

@@ -25,7 +25,7 @@ const (
 	recExited   = "exited"
 	recGranted  = "granted"
 	recLeased   = "leased"
-	recDamaged  = "damaged" // an earlier version of this file was unreadable
+	recDamaged  = "damaged" // an earlier version of this file was partly unreadable
 	recReleased = "released"
 )
 
@@ -53,26 +53,26 @@ type record struct {
 	Note       string      `json:"note,omitempty"`
 }
 
-// lazySync is how long a record may stay unsynced if no caller waits for it. Only a machine crash
-// could lose the record, and that also kills the process.
+// lazySync is how long a record may stay unsynced if no caller waits for it. The record can be lost
+// only in a crash of the machine, which also kills the process.
 const lazySync = time.Second
 
 // journal is the append-only file of one run.
 //
-// A line is written with one write and truncated if that fails midway, so only the last line can be
-// torn, by a supervisor that dies while writing. A caller that needs its record on disk calls
-// commit; concurrent callers share one fdatasync.
+// Each line is written with one write, and is truncated if that fails midway. So only the last line
+// can be torn, if the supervisor dies while writing it. A caller that needs its record on disk
+// calls commit; concurrent callers share one fdatasync.
 type journal struct {
 	path     string
-	volatile bool   // nothing waits for the disk; see [StateOptions]
+	volatile bool   // writes are not synced; see [StateOptions]
 	head     record // first line of a new file
 
 	mu   sync.Mutex
 	f    *os.File // nil until the first append
 	size int64    // of all complete lines
 	torn bool     // followed by a partial line that could not be removed
-	// backlog holds records that could not be written and must not be lost. They precede the next
-	// one.
+	// backlog holds records that could not be written and must not be lost. They are written before
+	// the next record.
 	backlog [][]byte
 	lazy    *time.Timer
 	waiters []chan error
@@ -113,7 +113,7 @@ func (j *journal) append(r record) error {
 	return nil
 }
 
-// keep writes a record now or, if that fails, before the next one.
+// keep writes a record immediately or, if that fails, before the next record.
 func (j *journal) keep(r record) error {
 	line, err := encode(r)
 	if err != nil {
@@ -158,8 +158,8 @@ func (j *journal) writeLocked(line []byte) error {
 
 func (j *journal) putLocked(line []byte) error {
 	if _, err := j.f.Write(line); err != nil {
-		// Truncate a partial line. If even that fails, nothing more may be written, since it would
-		// be read as damage.
+		// Truncate a partial line. If even that fails, nothing more may be written, since the
+		// partial line would be read as damage.
 		if terr := j.f.Truncate(j.size); terr != nil {
 			_ = j.f.Close()
 			j.f, j.torn = nil, true
@@ -237,7 +237,7 @@ func (j *journal) commit() error {
 	return nil
 }
 
-// syncAll syncs for all waiting callers together, until none is left.
+// syncAll syncs for all waiting callers together, until no caller is waiting.
 func (j *journal) syncAll() {
 	for {
 		j.mu.Lock()
@@ -275,8 +275,8 @@ func (j *journal) syncSoonLocked() {
 	j.lazy.Reset(lazySync)
 }
 
-// close writes the backlog, syncs and closes the file. It returns an error if not everything was
-// saved.
+// close writes the backlog, syncs and closes the file. It returns an error if it could not save
+// everything.
 func (j *journal) close() error {
 	j.mu.Lock()
 	if j.closed {

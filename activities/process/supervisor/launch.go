@@ -57,8 +57,8 @@ func (l *launcher) launch(p *process, c Command) error {
 		Dir:   c.Dir,
 		Env:   withCookie(c.Env, p.cookie, l.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
-		// The user changes before the directory is entered and before the parent-death signal is
-		// set, which the change would clear.
+		// The child changes its user before it enters the directory, and before it sets the
+		// parent-death signal, which the change would clear.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: c.User.Credential()},
 	}
 	if c.Foreground {
@@ -83,7 +83,7 @@ func (l *launcher) launch(p *process, c Command) error {
 		if !mayBeCgroup(err) || c.Limits.Controllers() != nil {
 			return fault.Exec(c.Path, c.Args, c.Env, err)
 		}
-		// Either the cgroup or the program was refused. Retry without the cgroup.
+		// The kernel has refused either the cgroup or the program. Retry without the cgroup.
 		attr.Sys.UseCgroupFD = false
 		if err = l.forkTask(p, "", c, attr); err == nil {
 			l.groups.refused.Store(true)
@@ -126,7 +126,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// openFiles opens a process's stdin, stdout and stderr. They are closed on exec, since the fork
+// openFiles opens a process's stdin, stdout and stderr. They are closed on exec, because the fork
 // duplicates them to 0, 1 and 2. Output to files goes through pipes, which must be copied.
 func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, err error) {
 	defer func() {
@@ -156,7 +156,7 @@ func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, er
 		var copied *output.Stream
 		if path == OwnersOutput {
 			if i == 1 && c.Stdout == OwnersOutput && l.owner.oneOutput() && len(streams) > 0 {
-				// One pipe keeps the order of the two.
+				// A single pipe preserves the order of both outputs.
 				fd, err = unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 0) //nolint:gosec // a descriptor
 				streams[0].KeepEnd(placeOf(c, c.StderrEnd))
 			} else {
@@ -183,7 +183,7 @@ func (l *launcher) openStdin(c Command) (int, error) {
 	return openAt(output.Dir{}, os.DevNull, unix.O_RDONLY)
 }
 
-// openAt opens a file of a process, with an error for its exit.
+// openAt opens a process's file. An error is suitable for the process's exit.
 func openAt(dir output.Dir, path string, flags int) (int, error) {
 	fd, err := dir.Open(path, flags)
 	if err != nil {
@@ -192,8 +192,8 @@ func openAt(dir output.Dir, path string, flags int) (int, error) {
 	return fd, nil
 }
 
-// CheckDir returns an error for an unusable working directory. The kernel's errors do not
-// distinguish the program from the directory.
+// CheckDir returns an error for an unusable working directory. The kernel's errors do not show
+// whether the program or the directory is at fault.
 func CheckDir(dir string) error {
 	if dir == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifeline is our end of a pipe to the owner. It is nil without an owner.
+// lifeline is our end of a pipe to the owner. It is nil if there is no owner.
 type lifeline struct {
 	file *os.File
 	conn syscall.RawConn
@@ -33,8 +33,8 @@ func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline
 	if f == nil {
 		return nil, nil //nolint:nilnil // there is nothing to watch
 	}
-	// A copy that the runtime can poll without a thread, and that can be closed while
-	// it is being read.
+	// Use a copy, which the runtime can poll without a thread and which can be closed while it is
+	// being read.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -52,7 +52,7 @@ func watchLifeline(f *os.File, later func(StopAll), log *slog.Logger) (*lifeline
 	}
 	go func() {
 		defer close(l.ended)
-		// Read returns an error when the file is closed.
+		// Read returns an error once the file is closed.
 		if l.conn.Read(l.readAll) == nil {
 			close(l.gone)
 		}
@@ -77,8 +77,8 @@ func (l *lifeline) stop() {
 	}
 }
 
-// catchUp returns once everything that the owner wrote is handled, so that a request that the owner
-// caused cannot overtake it.
+// catchUp returns once everything that the owner wrote is handled, so that a request from elsewhere
+// that the owner causes afterwards cannot overtake it.
 func (l *lifeline) catchUp() {
 	if l != nil {
 		_ = l.conn.Control(func(fd uintptr) { l.readAll(fd) })
@@ -112,7 +112,7 @@ func (l *lifeline) readAll(fd uintptr) (end bool) {
 	}
 }
 
-// do handles a line. The first one that stops the supervisor counts.
+// do handles a line. The first line that stops the supervisor counts.
 func (l *lifeline) do(line []byte) {
 	var all StopAll
 	err := json.Unmarshal(line, &all)

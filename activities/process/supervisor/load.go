@@ -17,10 +17,10 @@ import (
 
 // loadRuns reads every journal that was not archived.
 //
-// A supervisor that died while writing leaves a torn last line. It was never used for an answer, so
-// it is cut off. Anything else unreadable is damage. Then the file is moved aside and its readable
-// part kept, with a mark that makes every unknown process of the run count as lost, because a
-// damaged journal must never look like a run that has not started.
+// A supervisor that died while writing leaves a torn last line. No answer was based on that line,
+// so it is cut off. Anything else that is unreadable is damage. In that case, the file is moved
+// aside and its readable part is kept, with a mark that makes every unknown process of the run
+// count as lost, because a damaged journal must never be mistaken for a run that has not started.
 func loadRuns(dir string) (map[string]*run, error) {
 	runs := make(map[string]*run)
 	err := eachJournal(dir, openJournal, func(path, hash string) error {
@@ -39,8 +39,8 @@ func loadRuns(dir string) (map[string]*run, error) {
 	return runs, err
 }
 
-// eachJournal calls do with the path and run hash of each journal in a state directory with the
-// suffix end, until do returns an error.
+// eachJournal calls do with the path and run hash of each journal with the suffix end in a state
+// directory, until do returns an error.
 func eachJournal(dir, end string, do func(path, hash string) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -56,8 +56,9 @@ func eachJournal(dir, end string, do func(path, hash string) error) error {
 	return nil
 }
 
-// Journalled reads the processes from an exited supervisor's journals, by task and number. It
-// changes nothing. Unlike [OpenState] it does not mark processes without an exit as lost.
+// Journalled reads the processes from the journals of a supervisor that has exited, by task and
+// number. It does not change anything. Unlike [OpenState] it does not mark processes without an
+// exit as lost.
 func Journalled(dir string) (all []Process, err error) {
 	for _, end := range []string{openJournal, releasedJournal} {
 		err := eachJournal(dir, end, func(path, hash string) error {
@@ -74,7 +75,7 @@ func Journalled(dir string) (all []Process, err error) {
 	return all, nil
 }
 
-// contents describes a journal's content without its run.
+// contents describes what a journal contains, except for its run.
 type contents struct {
 	good    []byte // whole, readable lines
 	damaged bool
@@ -97,7 +98,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 		raw = rest
 		var rec record
 		if err := json.Unmarshal(line, &rec); err != nil || !whole {
-			// Without a newline even a line that parses was never finished.
+			// A line without a newline was never finished, even if it parses.
 			if whole {
 				c.damaged = true
 			}
@@ -185,7 +186,7 @@ func (r *run) replay(rec record) bool {
 		r.releasing = true
 		r.released = closedChan
 	default:
-		// A later version wrote the line; keep it for that version.
+		// A later version wrote the line. Keep the line for that version.
 		return rec.Type != ""
 	}
 	return true
@@ -193,14 +194,15 @@ func (r *run) replay(rec record) bool {
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// setAside keeps a damaged journal for inspection and writes its readable part to a new file.
+// setAside keeps a damaged journal for inspection, and writes its readable part to a new file.
 func setAside(r *run, path string, good []byte) error {
 	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")
 	mark, err := encode(record{Type: recDamaged, Moved: aside})
 	if err != nil {
 		return err
 	}
-	// Copy before replacing, so that a crash between them leaves the damage detectable.
+	// Copy the file before replacing it, so that the damage remains detectable if a crash comes
+	// between.
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -224,7 +226,7 @@ func (s *State) archived(hash string) *run {
 		return nil
 	}
 	if err != nil {
-		// It exists but cannot be read, so the run has started.
+		// The journal exists but cannot be read, so the run has started.
 		r = newRun(hash, runkey.Run{})
 		r.damaged = s.releasedPath(hash)
 	}

@@ -31,7 +31,8 @@ func tryLock(dir, role string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
-	// The text informs users and distinguishes roles; a full disk must not release the lock.
+	// The text informs users and distinguishes roles. If the disk is full, the lock must still be
+	// held.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(holderLine(role)), 0)
 	return f, nil
@@ -55,8 +56,8 @@ func holder(dir string) (pid int, role string) {
 	return pid, role
 }
 
-// How long an opener waits for a lock: briefly if another process only checks it, longer if a dead
-// supervisor's side is cleaning up.
+// How long an opener waits for a lock. It waits briefly in case another process is only checking
+// the lock, and longer if a dead supervisor's side is cleaning up.
 const (
 	lockPatience  = 250 * time.Millisecond
 	sweepPatience = 15 * time.Second
@@ -81,8 +82,8 @@ func waitLock(dir string) (*os.File, error) {
 	}
 }
 
-// inUse returns the error for a state directory in use. It names the process and what stopping it
-// would do.
+// inUse returns the error for a state directory in use. It names the process, and describes what
+// stopping it would do.
 func inUse(dir string, pid int, role string) error {
 	switch {
 	case pid <= 0:
@@ -95,7 +96,7 @@ func inUse(dir string, pid int, role string) error {
 
 // LockFree reports whether no supervisor uses a state directory, which need not exist.
 func LockFree(dir string) bool {
-	// Openers wait longer than this holds the lock.
+	// Openers wait for longer than this check holds the lock.
 	held, err := filelock.IsHeld(filepath.Join(dir, lockFile))
 	return err == nil && !held
 }

@@ -13,20 +13,22 @@ import (
 
 type orphan struct {
 	ticks uint64
-	// owner is the process that it descends from, or nil if unknown.
+	// owner is the process from which the orphan descends, or nil if unknown.
 	owner *process
-	// ours reports whether it belongs to this instance but to a forgotten process.
+	// ours reports whether the orphan belongs to this instance, but to a process that is no longer
+	// known.
 	ours    bool
 	unknown bool // not attributed yet
 	swept   bool // counted with its owner
-	asked   bool // to exit
+	asked   bool // it was asked to exit
 }
 
-// reapOrphans reaps the exited children that we did not start, and updates the list of living ones.
+// reapOrphans reaps children that have exited and that this process did not start, and updates the
+// list of living ones.
 //
 // A child that exits between listing and reaping leaves children that the list does not contain, so
-// a list counts only if nothing was reaped after it. If orphans come and go all the time, no list
-// counts, and what is left is unknown.
+// a list counts only if nothing was reaped after it. If orphans keep coming and going, no list
+// counts, and it is unknown what is left.
 func (r *reaper) reapOrphans() {
 	for range listsAtOnce {
 		r.unsure = !r.meetOrphans()
@@ -37,7 +39,7 @@ func (r *reaper) reapOrphans() {
 	r.unsure = true
 }
 
-// listsAtOnce limits how often one pass lists the children.
+// listsAtOnce limits how many times a pass lists the children.
 const listsAtOnce = 8
 
 // meetOrphans records new children. It reports whether it could list them.
@@ -97,8 +99,8 @@ func (r *reaper) meet(pids []int) bool {
 	})
 }
 
-// stopLeftovers stops the orphans of ended processes and counts them by process. Those without a
-// known process are killed and counted under nil.
+// stopLeftovers stops the orphans of ended processes and counts them by process. Orphans whose
+// process is unknown are killed, and counted under nil.
 func (r *reaper) stopLeftovers() map[*process]int {
 	rest := make(map[*process]int)
 	if len(r.orphans) == 0 {
@@ -134,7 +136,7 @@ func (r *reaper) stopLeftovers() map[*process]int {
 	return rest
 }
 
-// count counts an orphan that has outlived its owner, once. The supervisor's mu must be held.
+// count counts, once, an orphan that has outlived its owner. The supervisor's mu must be held.
 func (o *orphan) count() {
 	if o.owner != nil && !o.swept {
 		o.swept = true
@@ -142,7 +144,7 @@ func (o *orphan) count() {
 	}
 }
 
-// attribute finds the process that an orphan descends from.
+// attribute finds the process from which an orphan descends.
 func (r *reaper) attribute(pid int, o *orphan) {
 	stat, err := proc.ReadStat(pid)
 	if err != nil {
@@ -181,8 +183,8 @@ func (r *reaper) attribute(pid int, o *orphan) {
 }
 
 // ownerless reports whether an orphan without a cookie must belong to an ended task, because all
-// processes that could have started it have ended; one of them then waits for it. As a host's
-// process 1 the supervisor also inherits other programs' orphans, and leaves unknown ones alone.
+// processes that could have started it have ended. One of them then waits for it. If the supervisor
+// is the host's process 1, it also inherits other programs' orphans, and leaves unknown ones alone.
 func (r *reaper) ownerless(o *orphan) bool {
 	if os.Getpid() == 1 {
 		return false

@@ -12,21 +12,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Owner holds the owner's files that tasks can get. The supervisor does not read or close them, and
-// writes only what tasks wrote.
+// Owner holds those of the owner's files that tasks can use. The supervisor does not read or close
+// them, and writes only what tasks wrote.
 type Owner struct {
 	// Stdout and Stderr receive streams with [OwnersOutput]. nil means /dev/null.
 	Stdout, Stderr *os.File
-	// Stdin is for a foreground command, with Stdout and Stderr, and for commands with
+	// Stdin is used by a foreground command, together with Stdout and Stderr, and by commands with
 	// [Command.Stdin]. If it is a terminal, it becomes the foreground process's controlling
-	// terminal. If nil, nothing is started in the foreground.
+	// terminal. If it is nil, nothing is started in the foreground.
 	Stdin *os.File
 }
 
 // owner is a running supervisor's [Owner].
 type owner struct {
 	Owner
-	// modes holds the terminal's modes at start, or nil if Stdin is not a terminal.
+	// modes holds the initial modes of the terminal, or nil if Stdin is not a terminal.
 	modes *unix.Termios
 }
 
@@ -84,8 +84,8 @@ func duplicate(f *os.File) (int, error) {
 	return fd, nil
 }
 
-// lent returns a copy of a file for a process, which expects it to block. If f does not block, the
-// copy gets a new file description if possible, since f's may be shared.
+// lent returns a copy of a file for a process, which expects the file to block. If f does not
+// block, the copy is given a new file description if possible, since f's description may be shared.
 func lent(f *os.File) (int, error) {
 	if f == nil {
 		return duplicate(f)

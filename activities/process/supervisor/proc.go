@@ -10,12 +10,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// childLister lists orphans: the children that this process did not start.
+// childLister lists orphans, which are the children that this process did not start.
 //
-// The kernel keeps children by thread, and gives orphans to the first living thread, the main one.
-// One small file therefore lists them all, and a host with 256 tasks does not have to scan /proc
-// when one of them exits. The list may also contain some of our own children, which the caller
-// knows.
+// The kernel records children by thread, and assigns orphans to the first living thread, which is
+// the main thread. One small file therefore lists all of them, and a host with 256 tasks does not
+// have to scan /proc when one of them exits. The list may also contain children that this process
+// did start, which the caller knows.
 type childLister struct {
 	path string // empty if the kernel lacks the file; then /proc is scanned
 	self int

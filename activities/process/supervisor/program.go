@@ -9,15 +9,15 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// program is an open program for the side. It stays the same if its file is replaced. 0 is this
-// program.
+// program is an open program file for the side, which does not change if the file is replaced. 0
+// stands for this program.
 type program int
 
-// lowestFD keeps a descriptor away from those of new processes.
+// lowestFD is the lowest descriptor that new processes do not use.
 const lowestFD = 10
 
-// keepProgram returns the program open as fd, at a number that new processes do not use. It closes
-// the file.
+// keepProgram returns the program in file, at a descriptor that new processes do not use. It closes
+// file.
 func keepProgram(file *os.File) (program, error) {
 	defer file.Close()
 	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, lowestFD)
@@ -26,7 +26,7 @@ func keepProgram(file *os.File) (program, error) {
 
 // openProgram opens a program's file.
 func openProgram(path string) (program, error) {
-	// O_PATH, because the program may be executable but not readable.
+	// Use O_PATH, because the program may be executable but not readable.
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err == nil {
 		var p program

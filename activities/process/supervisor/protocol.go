@@ -42,30 +42,30 @@ func (f Fence) String() string {
 	return fmt.Sprintf("launch %d attempt %d", f.Launch, f.Attempt)
 }
 
-// Reason is why the supervisor stopped a process. Package activities, not the supervisor, derives
-// the cause of the exit. For example, exit code 0 during a call is a failure.
+// Reason is why the supervisor stopped a process. The cause of an exit is derived by package
+// activities, not by the supervisor. For example, exit code 0 during a call is a failure.
 type Reason string
 
 // The values of [Reason], empty if the process exited on its own.
 const (
 	ReasonNone Reason = ""
-	// ReasonCollateral means that another task or the run ended, so this task became pointless.
+	// ReasonCollateral means that this task became pointless because another task or the run ended.
 	ReasonCollateral Reason = "collateral"
-	// ReasonTerminate and ReasonRestart mean that an operator requested it.
+	// ReasonTerminate and ReasonRestart mean that an operator requested the stop.
 	ReasonTerminate Reason = "terminate"
 	ReasonRestart   Reason = "restart"
-	// ReasonMaxRunTime means that [Command]'s KillAt passed.
+	// ReasonMaxRunTime means that the time in [Command.KillAt] has passed.
 	ReasonMaxRunTime Reason = "max-run-time"
 	// ReasonCutOff means that the process's [Contact] was not renewed in time.
 	ReasonCutOff Reason = "cut-off"
 	// ReasonShutdown means that the supervisor was asked to exit, or its owner died.
 	ReasonShutdown Reason = "shutdown"
-	// ReasonOOM means that the kernel killed it because it reached its [Limits.Memory], or killed
-	// other processes while it ran ([Command.OOMFails]).
+	// ReasonOOM means that the kernel killed the process because it reached its [Limits.Memory], or
+	// killed other processes while it ran ([Command.OOMFails]).
 	ReasonOOM Reason = "oom"
-	// ReasonSilence means that it was silent for too long.
+	// ReasonSilence means that the process was silent for too long.
 	ReasonSilence Reason = "silence"
-	// ReasonLogQuota means that it wrote more than [Command.LogQuota].
+	// ReasonLogQuota means that the process wrote more than [Command.LogQuota].
 	ReasonLogQuota Reason = "log-quota"
 )
 
@@ -75,64 +75,65 @@ const OwnersOutput = "owner"
 
 // Command describes the program to execute.
 type Command struct {
-	Path string   `json:"path"` // absolute: PATH is not searched
+	Path string   `json:"path"` // absolute, because PATH is not searched
 	Args []string `json:"args"` // argv, including the program's name
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"`
 	// User is the process's user; nil means the supervisor's own. The supervisor also accesses the
 	// following directories and files as that user.
 	User *hostuser.User `json:"user,omitempty"`
-	// LogDir is created, with its parents, before the files are opened. It is inside LogRoot, which
-	// links must not leave; LogRoot is empty if unknown.
+	// LogDir is created, with its parents, before the files are opened. It is within LogRoot, and
+	// links must not lead out of LogRoot, which is empty if unknown.
 	LogDir  string `json:"log_dir"`
 	LogRoot string `json:"log_root,omitempty"`
-	// LogMode is the created directories' mode; files are not executable. By default only the user
-	// may read them.
+	// LogMode is the mode of directories that are created; files are not executable. By default,
+	// only the user may read them.
 	LogMode fs.FileMode `json:"log_mode,omitempty"`
-	// Stdin gives the process the owner's stdin instead of /dev/null.
+	// Stdin reports whether the process gets the owner's stdin instead of /dev/null.
 	Stdin bool `json:"stdin,omitempty"`
 	// Stdout and Stderr are the files that output is appended to. The process itself gets pipes.
 	// /dev/null is allowed, and [OwnersOutput] means the owner's corresponding output.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
-	// StdoutEnd and StderrEnd are the files that receive the end of output for the owner once the
-	// process has ended, or empty.
+	// StdoutEnd and StderrEnd are files, or empty. Once the process has ended, they receive the end
+	// of the output that went to the owner.
 	StdoutEnd string `json:"stdout_end,omitempty"`
 	StderrEnd string `json:"stderr_end,omitempty"`
-	// Foreground gives the process the owner's stdin, stdout and stderr, including a terminal.
-	// Stdin, Stdout and Stderr are then ignored.
+	// Foreground reports whether the process gets the owner's stdin, stdout and stderr, including a
+	// terminal. If so, the fields Stdin, Stdout and Stderr are ignored.
 	Foreground bool `json:"foreground,omitempty"`
-	// CPUs are the processors to bind the process to, or empty for all.
+	// CPUs lists the processors to which the process is bound, or is empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`
 	Limits Limits `json:"limits,omitzero"`
-	// LogQuota is how many bytes the run's processes may write to output files on this host; 0
-	// means no limit. Over the quota, the process that has written most is killed or, if LogDrop is
-	// set, the excess is dropped.
+	// LogQuota is the number of bytes that the run's processes may write to output files on this
+	// host; 0 means no limit. If they exceed the quota, the process that has written the most is
+	// killed or, if LogDrop is set, the excess is dropped.
 	LogQuota int64 `json:"log_quota,omitempty"`
 	LogDrop  bool  `json:"log_drop,omitempty"`
 	// Stop determines how the processes that the program leaves running are stopped if it exits on
-	// its own. Without a grace they are killed immediately.
+	// its own. If there is no grace, they are killed immediately.
 	Stop Stop `json:"stop,omitzero"`
-	// StopGroup sends stop signals to the whole group immediately. By default only the program gets
-	// them, since it may need its helpers to save its work.
+	// StopGroup reports whether stop signals are sent to the whole group immediately. By default,
+	// they are sent only to the program, which may need its helpers to save its work.
 	StopGroup bool `json:"stop_group,omitempty"`
-	// OOMFails makes a process with exit code 0 fail if the kernel killed other processes to free
-	// memory meanwhile; see [Exit.OOMKills].
+	// OOMFails reports whether a process with exit code 0 fails if the kernel killed other
+	// processes to free memory while it ran; see [Exit.OOMKills].
 	OOMFails bool `json:"oom_fails,omitempty"`
 	// KillAt is when the process is killed for running too long, in nanoseconds of CLOCK_BOOTTIME;
 	// 0 means never.
 	KillAt int64 `json:"kill_at"`
 }
 
-// Contact limits the life of a process if its task may be started elsewhere: the server must keep
-// answering the side for this task. Start and Renew set the deadline, which needs an answer. So a
-// side that was killed, is frozen, crashes repeatedly or cannot log in does not extend it.
+// Contact limits the life of a process whose task may be started elsewhere. The process may live
+// only as long as the server keeps answering the side's requests about this task. Start and Renew
+// set the deadline, and the side calls them only after an answer. So a side that was killed, is
+// frozen, crashes repeatedly or cannot log in does not extend it.
 type Contact struct {
-	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a fixed time after
-	// the last answered request was sent to the server. It is 0 if the process does not need
-	// contact.
+	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME. It is a fixed time
+	// after the side sent the last request that the server answered, or 0 if the process does not
+	// need contact.
 	Until int64 `json:"until"`
-	// Signal and Grace determine that stop.
+	// Signal and Grace determine how the process is stopped.
 	Signal int           `json:"signal"`
 	Grace  time.Duration `json:"grace"`
 }
@@ -153,10 +154,10 @@ type Process struct {
 	// Exit is nil while the process lives.
 	Exit *Exit `json:"exit,omitempty"`
 	// Granted reports whether the task's next process may be started, because the exit was judged
-	// and the task is restarted.
+	// and the task is to be restarted.
 	Granted bool `json:"granted,omitempty"`
-	// Failures counts the launch's failed processes up to this one. Like Note, which only the
-	// caller reads, it is reported when the next process is granted.
+	// Failures is the number of the launch's failed processes, up to and including this one. Like
+	// Note, which only the caller interprets, it is set when the next process is granted.
 	Failures int    `json:"failures,omitempty"`
 	Note     string `json:"note,omitempty"`
 }
@@ -168,44 +169,48 @@ func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Numb
 type Exit struct {
 	// Code is the exit code, or -N if signal N killed the process.
 	Code int `json:"code"`
-	// Reason is why the supervisor or the kernel stopped it, or empty if it exited on its own.
+	// Reason is why the supervisor or the kernel stopped the process, or empty if it exited on its
+	// own.
 	Reason Reason `json:"reason,omitempty"`
 	// Detail holds the numbers of [ReasonOOM] and [ReasonLogQuota], what cut a grace short for
 	// [ReasonShutdown], or a [StopRequest]'s Detail.
 	Detail string `json:"detail,omitempty"`
-	// Sent reports whether it was killed by a signal that a [SignalRequest] sent.
+	// Sent reports whether the process was killed by a signal from a [SignalRequest].
 	Sent bool `json:"sent,omitempty"`
-	// Dropped counts output bytes missing from its files, because they exceeded the quota, see
-	// [Command.LogDrop], or could not be written.
+	// Dropped is the number of output bytes that are missing from its files because they exceeded
+	// the quota (see [Command.LogDrop]) or could not be written.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Swept counts the processes that it left behind, which were then stopped.
+	// Swept is the number of processes that it left behind and that were then stopped.
 	Swept int `json:"swept,omitempty"`
-	// Killed counts those killed by SIGKILL, because they outlived the grace, if any.
+	// Killed is the number of those that were killed with SIGKILL, because they outlived the grace
+	// or there was none.
 	Killed int `json:"killed,omitempty"`
-	// OOMKills counts the processes that the kernel killed to free memory while it ran. OOMScope is
-	// "task" if all of them were the task's own. It is "cgroup" if they were in the supervisor's
-	// cgroup, because the task lacks its own memory controller, or "host".
+	// OOMKills is the number of processes that the kernel killed to free memory while the process
+	// ran. OOMScope is "task" if all of them were the task's own. If the task does not have its own
+	// memory controller, it is "cgroup" if they were in the supervisor's cgroup, and otherwise
+	// "host".
 	OOMKills int    `json:"oom_kills,omitempty"`
 	OOMScope string `json:"oom_scope,omitempty"`
-	// Failed reports whether it had already failed when it was stopped.
+	// Failed reports whether the process had already failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
 	// Lost reports whether the process was lost with its host, supervisor or boot, so that its exit
 	// is unknown.
 	Lost bool `json:"lost,omitempty"`
-	// Unkillable reports whether it was still alive some time after SIGKILL and was given up.
+	// Unkillable reports whether the process was still alive some time after SIGKILL and was given
+	// up.
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Left lists the processes still alive at that time.
 	Left []Survivor `json:"left,omitempty"`
 	// StartError is why the program could not be executed.
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
-	// BootNanos is the end time on CLOCK_BOOTTIME.
+	// BootNanos is when the process ended, in nanoseconds of CLOCK_BOOTTIME.
 	BootNanos int64 `json:"boot_ns"`
 	Usage
 }
 
-// Survivor is a process that survives SIGKILL. Its ID is unique together with its start, in clock
-// ticks since boot.
+// Survivor is a process that survives SIGKILL. Its ID is unique in combination with its start time,
+// in clock ticks since boot.
 type Survivor struct {
 	PID   int    `json:"pid"`
 	Ticks uint64 `json:"ticks"`
@@ -235,18 +240,18 @@ type AttachRequest struct {
 	Fence Fence
 }
 
-// AttachReply lists the task's processes, oldest first: the first of each launch, and the last
-// hundred.
+// AttachReply lists the first process of each launch and the task's last hundred processes, oldest
+// first.
 type AttachReply struct{ Processes []Process }
 
-// StartRequest starts process Number of a task. It is idempotent: if Number is journalled, the
-// reply is that process.
+// StartRequest starts process Number of a task. It is idempotent: if process Number is already
+// journalled, the reply is that process.
 type StartRequest struct {
 	Key     runkey.Task
 	Fence   Fence
 	Number  int
 	Command Command
-	// Contact is refused if already expired.
+	// Contact is refused if it has already expired.
 	Contact Contact
 }
 
@@ -274,21 +279,22 @@ type GrantRequest struct {
 }
 
 // StopAll is a request to stop everything and exit, which the owner can write to the lifeline as
-// one line of JSON. An owner uses it when its side cannot continue, for example without a server.
+// one line of JSON. The owner uses it if its side cannot continue, for example because there is no
+// server.
 type StopAll struct {
 	Stops
-	// Recorded reports whether the server knows how all runs ended. The side, with nothing left to
-	// report, is then killed.
+	// Recorded reports whether the server knows how all runs ended. If so, the side has nothing
+	// left to report, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
-	// Later reports whether the request, instead of stopping anything now, replaces the signals
-	// that runs request when they stop their processes.
+	// Later reports whether the request does not stop anything now, but instead replaces the
+	// signals that runs request when they stop their processes.
 	Later bool `json:"later,omitempty"`
 }
 
 // Stops describes how several tasks' processes are stopped.
 type Stops struct {
 	Stop
-	// Tasks lists the tasks that are stopped differently.
+	// Tasks lists tasks that are stopped in a different way.
 	Tasks map[string]Stop `json:"tasks,omitempty"`
 }
 
@@ -298,7 +304,7 @@ type Stop struct {
 	Grace  time.Duration `json:"grace"`
 }
 
-// Except makes s the way to stop a task's processes.
+// Except makes a stop the given task's processes as described by s.
 func (a *Stops) Except(task string, s Stop) {
 	if s == a.Stop {
 		return
@@ -345,7 +351,7 @@ type PortLeaseRequest = ports.Request
 type PortLeaseReply struct{ Ports []int }
 
 // ReleaseRequest ends a run on this host: its remaining processes are stopped and its ports freed.
-// After the release, the run cannot start processes; its old ones stay readable for seven days.
+// After the release, the run cannot start processes. Its old ones can be read for seven days.
 type ReleaseRequest struct {
 	Run runkey.Run
 	Stops
@@ -354,7 +360,7 @@ type ReleaseRequest struct {
 // ProcessesReply lists processes by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// Limits limits what a process and all its descendants use together. 0 means no limit.
+// Limits limits what a process and all its descendants together use. 0 means no limit.
 type Limits struct {
 	Memory int64 `json:"memory,omitempty"` // bytes
 	CPUs   int   `json:"cpus,omitempty"`   // full processors
@@ -363,7 +369,7 @@ type Limits struct {
 	Rlimits []Rlimit `json:"rlimits,omitempty"`
 }
 
-// Rlimit is a limit of setrlimit(2), soft and hard.
+// Rlimit is a soft and hard limit for setrlimit(2).
 type Rlimit = fork.Rlimit
 
 // Controllers returns the cgroup controllers that the limits need.
@@ -381,7 +387,7 @@ func (l Limits) Controllers() (needed []string) {
 type UnkeptReply struct{ Unkept []output.Unkept }
 
 // ControllersReply lists the cgroup controllers that can limit processes on this host: cpu, memory
-// and pids. Why explains missing ones.
+// and pids. Why explains which are missing, and why.
 type ControllersReply struct {
 	Controllers []string
 	Why         string

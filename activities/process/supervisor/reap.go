@@ -14,18 +14,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// reaper notices when children exit, reaps them, and stops the processes that task leaders leave
+// reaper detects when children exit, reaps them, and stops the processes that task leaders leave
 // behind. It is one goroutine, woken by SIGCHLD.
 //
-// A leader is not reaped before the rest of its process is gone, so that its number, which is also
-// the group's, cannot pass to a stranger. This is also why the reaper does not loop over
-// waitid(P_ALL), where the kept zombies would hide all others. Instead it calls waitid for each
-// leader, which costs a system call per task and wake-up but does not read /proc.
+// A leader is not reaped before the rest of its process is gone, so that its process ID, which is
+// also the group's ID, cannot be reused by an unrelated process. This is also why the reaper does
+// not loop over waitid(P_ALL), in which the zombies that it keeps would hide all other children.
+// Instead it calls waitid for each leader, which costs a system call per task and wake-up but does
+// not read /proc.
 //
-// The rest is found by descent, not by search. This process is a subreaper, so once the leader is a
-// zombie, its remaining processes descend from children that this process did not start, inside or
-// outside the group. They are attributed by session, cookie or cgroup. Their list is nearly always
-// empty.
+// The rest of a process is found by descent, not by search. This process is a subreaper, so once
+// the leader is a zombie, its remaining processes descend from children that this process did not
+// start, whether or not they are in the group. These children are attributed by session, cookie or
+// cgroup. There are nearly always none.
 type reaper struct {
 	s       *supervisor
 	signals chan os.Signal
@@ -35,13 +36,13 @@ type reaper struct {
 
 	children func() []int // see kernel
 	session  int          // the supervisor's own
-	// foreign holds children outside tasks, from before an exec or from the side. They are reaped
-	// and otherwise left alone.
+	// foreign holds children that are not part of a task, which were started before an exec or by
+	// the side. They are reaped and otherwise left alone.
 	foreign map[int]bool
-	// orphans holds every child that we did not start until it is reaped; until then its pid cannot
-	// be reused. Only the reaper's goroutine uses it.
+	// orphans holds the children that this process did not start, each until it is reaped and its
+	// pid can be reused. Only the reaper's goroutine uses it.
 	orphans map[int]*orphan
-	// unsure reports whether some children's owner is not known yet.
+	// unsure reports whether the owner of some children is not yet known.
 	unsure bool
 	again  *time.Timer
 	pause  time.Duration
@@ -96,8 +97,8 @@ func (r *reaper) loop() {
 	}
 }
 
-// drain finally waits for orphans without a cookie, which were left alive while any task might have
-// owned them.
+// drain waits, at the end, for orphans without a cookie, which were left alone while any task might
+// have owned them.
 func (r *reaper) drain() {
 	deadline := time.After(r.s.cfg.KillBound)
 	for r.pass() {
@@ -121,11 +122,11 @@ func (r *reaper) close() {
 const (
 	pauseFirst = time.Millisecond
 	pauseMost  = 100 * time.Millisecond
-	// strayMost limits the wait for orphans without a task.
+	// strayMost limits the wait for orphans that do not belong to a task.
 	strayMost = 5 * time.Second
 )
 
-// pass checks everything once and reports whether anything still has to end.
+// pass checks everything once, and reports whether any process has yet to end.
 func (r *reaper) pass() bool {
 	r.reapOrphans()
 	waiting := r.findEnded()
@@ -140,9 +141,9 @@ func (r *reaper) pass() bool {
 		}
 	}
 	if len(waiting) > 0 && !lingering {
-		rest = r.stopLeftovers() // some may have just lost their last possible owner
+		rest = r.stopLeftovers() // some orphans may have just lost their last possible owner
 	}
-	// SIGCHLD announces most changes, but not a cgroup's.
+	// SIGCHLD announces most changes, but not those of a cgroup.
 	if lingering || rest[nil] > 0 {
 		most := pauseMost
 		if !lingering {
@@ -165,8 +166,8 @@ func (r *reaper) findEnded() []*process {
 	s.side.reap()
 	s.guard.reap()
 	var dead []*process
-	// Repeat until no new one is found. A leader found later may have exited earlier, so all
-	// leaders in one pass get the same time.
+	// Repeat until no further leader is found. A leader that is found later may have exited
+	// earlier, so all leaders in one pass get the same time.
 	for more := true; more; {
 		more = false
 		for _, p := range s.living {
@@ -232,7 +233,7 @@ func (r *reaper) finish(p *process, left int) bool {
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {
-		// It does not die. It stays in the table to be reaped if it ever dies.
+		// The process does not die. It remains in the table, to be reaped if it ever does.
 		p.phase = abandoned
 		exit.Code, exit.Unkillable, exit.Left = -int(unix.SIGKILL), true, []Survivor{{p.PID, p.ticks}}
 		exit.Ended, exit.BootNanos = time.Now().UTC(), BootNanos()
@@ -272,7 +273,7 @@ func (r *reaper) finish(p *process, left int) bool {
 	return false
 }
 
-// survivors returns what an exited leader left running and SIGKILL has not killed.
+// survivors returns the processes that a leader left running and that have survived SIGKILL.
 func (r *reaper) survivors(p *process) (left []Survivor) {
 	for pid, o := range r.orphans {
 		if o.owner == p {
@@ -290,21 +291,21 @@ func (r *reaper) survivors(p *process) (left []Survivor) {
 	return left
 }
 
-// cutGrace returns what cut a killed process's grace short, or "".
+// cutGrace returns what shortened the grace of a process that was killed, or "".
 func (p *process) cutGrace(longest time.Duration) string {
-	const late = time.Second // of a timer
+	const late = time.Second // a timer's maximum delay
 	given := p.killed.Sub(p.askedAt)
 	switch {
 	case p.killed.IsZero() || given+late > p.stop.Grace:
 		return ""
-	case given.Round(late) >= longest: // counted from the request, a little earlier
+	case given.Round(late) >= longest: // the grace counts from the request, which was a little earlier
 		return fmt.Sprintf("its grace period of %s was cut to %s (--longest-grace)", p.stop.Grace, longest)
 	}
 	return fmt.Sprintf("its grace period of %s was cut to %s", p.stop.Grace, given.Round(time.Second))
 }
 
-// recordExit journals an exit and then publishes it, because an exit that was seen must still be
-// seen after a restart.
+// recordExit journals an exit and then publishes it, because an exit that was published must still
+// be known after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
 	s.launcher.endOutput(p, exit)

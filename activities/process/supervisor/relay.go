@@ -12,12 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Output for the owner is also copied, to keep its end for failure reports. Instead of a terminal
-// programs get a pseudoterminal, so that isatty(3) returns the same as without us. A foreground
-// process gets the terminal itself.
+// Output for the owner is also copied, so that its end can be kept for failure reports. Instead of
+// a terminal, programs get a pseudoterminal, so that isatty(3) returns the same result as without
+// clusterrun. A foreground process gets the terminal itself.
 
 // relayed returns a descriptor for the owner's stdout (0) or stderr (1), and the stream to copy, if
-// any. end is where the stream's end is kept. A foreground process gets a terminal itself.
+// there is one. end is where the stream's end is kept. If the output is a terminal, a foreground
+// process gets it directly.
 func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *output.Stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
 	terminal := isTerminal(file)
@@ -48,8 +49,8 @@ func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *out
 	return w, output.Relayed(r, to, end, which, terminal), nil
 }
 
-// pseudoterminal returns a pair with like's size. It leaves output unchanged, because the owner's
-// terminal converts it. Like a pipe it blocks only at the process's end.
+// pseudoterminal returns a pair with like's size. It does not convert output, because the owner's
+// terminal does so. Like a pipe, it blocks only at the process's end.
 func pseudoterminal(like *os.File) (r, w int, err error) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -90,7 +91,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// unkept returns where the end of output that goes directly to a terminal would be.
+// unkept returns where the end of the output would be kept if it did not go directly to a terminal.
 func (o *owner) unkept(c Command, copied []*output.Stream) (places []output.Place) {
 	for i, path := range []string{c.Stdout, c.Stderr} {
 		if slices.ContainsFunc(copied, func(s *output.Stream) bool {
@@ -148,8 +149,8 @@ func (l *launcher) copyOutput(p *process, c Command, streams []*output.Stream) e
 	return nil
 }
 
-// relayOf returns what copies to the owner's stdout (0) or stderr (1), with one copier per file, so
-// that lines are not mixed.
+// relayOf returns the Outputs that copy to the owner's stdout (0) or stderr (1). There is one
+// copier per file, so that lines are not mixed.
 func (l *launcher) relayOf(which int) *output.Outputs {
 	if l.owner.oneOutput() {
 		which = 0
@@ -157,8 +158,8 @@ func (l *launcher) relayOf(which int) *output.Outputs {
 	return &l.relays[which]
 }
 
-// closeRelays copies what is left. The reader may pause indefinitely, unless the owner is exiting
-// or gone, or killNow is closed.
+// closeRelays copies what is left. The reader may pause for as long as it wants, unless the owner
+// is exiting or gone, or killNow is closed.
 func (l *launcher) closeRelays(ownerGone, killNow <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {

@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// stopRest starts stopping what an exited leader leaves running. If the leader was being stopped,
-// the rest of its grace applies. Otherwise they are stopped like its task, since they may be saving
-// something or about to exit. s.table.mu must be held.
+// stopRest starts stopping the processes that a leader left running when it exited. If the leader
+// was being stopped, the rest of its grace applies. Otherwise they are stopped with the task's
+// signal and grace, since they may be saving something or about to exit. s.table.mu must be held.
 func (s *stopper) stopRest(p *process) {
 	if !p.killed.IsZero() {
 		s.kill(p)
@@ -31,22 +31,23 @@ func (s *stopper) stopRest(p *process) {
 	s.armKill(p, now)
 }
 
-// askAgain resends a stop's signals, now to everything they reach.
+// askAgain resends the signals of a stop, this time to everything that they can reach.
 func (s *stopper) askAgain(p *process) {
 	for _, sig := range p.signals {
 		s.ask(p, syscall.Signal(sig))
 	}
 }
 
-// groupAt returns when a stopping process's group gets its signals although the leader lives, in
-// the last tenth of the grace.
+// groupAt returns when the last tenth of the grace begins. At that time, the group of a process
+// that is being stopped gets its signals even if the leader is still alive.
 func (p *process) groupAt() time.Time {
 	return p.deadline.Add(-p.deadline.Sub(p.askedAt) / 10)
 }
 
-// askGroups signals the groups of all processes with nearly expired graces. It skips the leaders,
-// which might take a second signal as an order to quit immediately, so it finds the members by one
-// search, in parallel. s.table.mu must be held.
+// askGroups signals the groups of all processes whose graces have nearly expired. It skips the
+// leaders, which might interpret a second signal as an order to quit immediately, so it must search
+// for the other members. One search, in parallel, finds them for all groups. s.table.mu must be
+// held.
 func (s *stopper) askGroups(now time.Time) {
 	signals := make(map[int][]int) // by group
 	for pid, p := range s.table.living {
@@ -69,18 +70,18 @@ func (s *stopper) askGroups(now time.Time) {
 	}()
 }
 
-// shorten brings forward or sets a process's deadline.
+// shorten sets a process's deadline, or brings it forward.
 func (p *process) shorten(at time.Time) {
 	if p.deadline.IsZero() || at.Before(p.deadline) {
 		p.deadline = at
 	}
 }
 
-// hastenRest brings forward the deadline of processes that an exited leader left. s.table.mu must
-// be held.
+// hastenRest brings forward the deadline of processes that a leader left running when it exited.
+// s.table.mu must be held.
 func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	switch {
-	case p.phase == running: // a zombie unseen by the reaper
+	case p.phase == running: // its leader is a zombie that the reaper has not yet found
 		p.shorten(at)
 	case p.phase == ending && p.killed.IsZero():
 		p.shorten(at)
@@ -106,7 +107,7 @@ func (s *stopper) askOrphan(pid int, o *orphan) {
 	}
 }
 
-// tellRestAfter is how long a leader's remaining processes may run before that is logged.
+// tellRestAfter is how long the processes that a leader left may run before this is logged.
 const tellRestAfter = 100 * time.Millisecond
 
 // tellRest logs once why a process outlives its leader. s.table.mu must be held.

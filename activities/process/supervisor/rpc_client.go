@@ -53,9 +53,9 @@ func NewClient(conn net.Conn) *Client {
 	return c
 }
 
-// NewOwnersClient returns the client of a side in another process. The owner started the supervisor
-// with that pid, state directory and instance, and with the other end of conn as OwnersSide in its
-// [Config].
+// NewOwnersClient returns the client of a side in another process. The owner must have started the
+// supervisor, with the given pid, state directory and instance, and passed it the other end of conn
+// as [Config.OwnersSide].
 func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client {
 	c := NewClient(conn)
 	c.dir, c.instance, c.pid = stateDir, instance, pid
@@ -63,7 +63,7 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 }
 
 // ClientFromEnv returns a side's client. It removes the socket from the environment, so that
-// programs started from here do not act as sides.
+// programs that this process starts do not act as sides.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {
@@ -103,10 +103,10 @@ func (c *Client) Lost() <-chan struct{} { return c.lost }
 // Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// SweepAfterLoss cleans up after a lost supervisor. Parent-death signals have killed all task
-// leaders, and SweepAfterLoss kills the processes that these started, by cookie, session and
-// cgroup. It returns the number of processes. If the next supervisor already holds the state
-// directory, that one has swept.
+// SweepAfterLoss cleans up after a lost supervisor. Parent-death signals have already killed all
+// task leaders. SweepAfterLoss kills the processes that these leaders started, which it finds by
+// cookie, session and cgroup, and returns their number. If the next supervisor already holds the
+// state directory, it has done this, and SweepAfterLoss does nothing.
 func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }
@@ -123,7 +123,7 @@ func (c *Client) receive() {
 		w := c.waiting[a.ID]
 		delete(c.waiting, a.ID)
 		c.mu.Unlock()
-		if a.Failed == nil && in.Decode(w.result) != nil { // nil discards it
+		if a.Failed == nil && in.Decode(w.result) != nil { // Decode(nil) discards the value
 			return
 		}
 		if w.failed != nil {
@@ -137,7 +137,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	result := new(R) // not shared: an answer may come after the caller left
+	result := new(R) // not shared, because an answer may arrive after the caller has left
 	w := waiting{result: result, failed: make(chan error, 1)}
 	c.mu.Lock()
 	c.last++
@@ -152,7 +152,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 	case err = <-w.failed:
 	case <-c.lost:
 		select {
-		case err = <-w.failed: // it arrived earlier
+		case err = <-w.failed: // the answer arrived earlier
 		default:
 			err = ErrLost
 		}
@@ -196,7 +196,7 @@ func (c *Client) Grant(ctx context.Context, r GrantRequest) error {
 // Stop implements [API].
 func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
 	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
-		// gob does not distinguish an empty list from nil, which would mean all.
+		// gob does not distinguish an empty list from nil, which would mean all tasks.
 		return TasksReply{}, ctx.Err()
 	}
 	return call[TasksReply](ctx, c, "Stop", r)

@@ -13,7 +13,7 @@ import (
 type (
 	request struct {
 		ID     uint64
-		Method string // "" gives up the request with this ID: nothing waits for its answer
+		Method string // "" abandons the request with this ID, whose answer is no longer needed
 	}
 	answer struct {
 		ID     uint64
@@ -58,14 +58,14 @@ func withoutResult[A any](do func(API, context.Context, A) error) method {
 	return with(func(api API, ctx context.Context, arg A) (bool, error) { return true, do(api, ctx, arg) })
 }
 
-// unkept calls [API]'s Unkept, with effect until the connection closes.
+// unkept calls Unkept of the [API]. The call has effect until the connection closes.
 func unkept(d *gob.Decoder) (func(ctx, side context.Context, api API) (any, error), error) {
 	var none bool
 	err := d.Decode(&none)
 	return func(_, side context.Context, api API) (any, error) { return api.Unkept(side) }, err
 }
 
-// server serves one side. Its calls run concurrently. Waiting calls return when the side cancels
+// server serves one side. Its calls run concurrently. Calls that wait return when the side cancels
 // them or is gone.
 type server struct {
 	api API
@@ -116,7 +116,7 @@ func serve(conn net.Conn, api API) {
 				err = s.out.send(answer{ID: r.ID}, result)
 			}
 			if err != nil {
-				_ = conn.Close() // it may be partly written
+				_ = conn.Close() // the message may be partly written
 			}
 		})
 	}

@@ -20,31 +20,32 @@ import (
 type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
-	// Side is the command line of the Temporal-facing side. Default: our own.
+	// Side is the command line of the Temporal-facing side. The default is this program's own.
 	Side []string
-	// Program is the file of the side's program, which may be open with O_PATH. Default: this
-	// program.
+	// Program is the file of the side's program, which may have been opened with O_PATH. The
+	// default is this program.
 	Program *os.File
-	// OwnersSide, when set, is a socket to a side in another process, to which the owner passed the
-	// other end. The supervisor starts a side only when this socket closes.
+	// OwnersSide, if set, is a socket to a side in another process, which received the other end
+	// from the owner. The supervisor starts a side only when this socket closes.
 	OwnersSide *os.File
-	// OwnersLink, when set, is a socket to the owner, which may also use the [API].
+	// OwnersLink, if set, is a socket to the owner, which may also use the [API].
 	OwnersLink *os.File
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
-	// Lifeline, when set, is read. When it closes, the owner is gone. The owner may write a
-	// [StopAll] first.
+	// Lifeline, if set, is a pipe from the owner. When it closes, the owner is gone. The owner may
+	// write a [StopAll] before that.
 	Lifeline *os.File
-	// Owner is what tasks can use of the owner.
+	// Owner holds the owner's files that tasks can use.
 	Owner Owner
-	// OrphanGrace is the grace when the owner is gone. Default 2 s.
+	// OrphanGrace is the grace when the owner is gone. The default is 2 s.
 	OrphanGrace time.Duration
-	// LongestGrace limits each process's own grace ([Command.Stop]) when ctx is canceled. The
+	// When ctx is canceled, LongestGrace limits each process's own grace ([Command.Stop]). The
 	// default is [DefaultLongestGrace].
 	LongestGrace time.Duration
 	// KillBound is how long to wait for a process after SIGKILL. The default is 10 s.
 	KillBound time.Duration
-	// PortsLapse is how long ports are held for a run that starts nothing. The default is 60 s.
+	// PortsLapse is how long ports are held for a run that does not start a process. The default is
+	// 60 s.
 	PortsLapse time.Duration
 	// SoleRun reports whether nothing more is started once a run is released.
 	SoleRun bool
@@ -55,13 +56,13 @@ type Config struct {
 	Ready func()
 	// Serving is called each time a side reports that it serves; see [API].
 	Serving func()
-	// Ignored is the result of [Ignored] before the program changes any signal. Default: the
-	// current result.
+	// Ignored is the result of [Ignored] from before the program changed the handling of any
+	// signal. The default is the current result.
 	Ignored []os.Signal
-	// Upgrade, when set, allows upgrades. Lifeline and Owner must then be unset.
+	// Upgrade, if set, allows upgrades. In that case, Lifeline and Owner must not be set.
 	Upgrade *Upgrade
 
-	killNow <-chan struct{} // closed: shut down without graces; see ObeySignals
+	killNow <-chan struct{} // closed to shut down without graces; see ObeySignals
 }
 
 const (
@@ -97,9 +98,10 @@ func (c *Config) setDefaults() {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 }
 
-// Ignored returns the signals that this program was started with ignored, for example by nohup, or
-// by & in a non-interactive shell. Tasks do not inherit them. A Go program can detect only SIGHUP
-// and SIGINT as ignored, so Ignored ignores SIGQUIT if SIGINT is ignored.
+// Ignored returns the signals that were ignored when this program was started, for example by
+// nohup, or by & in a non-interactive shell. Tasks do not inherit this. A Go program can detect
+// only whether SIGHUP and SIGINT are ignored, so Ignored assumes that SIGQUIT is ignored if SIGINT
+// is, and ignores it.
 func Ignored() (ignored []os.Signal) {
 	if signal.Ignored(unix.SIGINT) {
 		signal.Ignore(unix.SIGQUIT)
@@ -113,11 +115,11 @@ func Ignored() (ignored []os.Signal) {
 }
 
 // Run runs a supervisor until ctx is canceled, the lifeline closes, or the owner requests it on the
-// lifeline. It returns when every process and then the side have exited. After an upgrade to
+// lifeline. It returns once all processes and then the side have exited. After an upgrade to
 // another version it returns [ErrOutdated] when no run is left.
 //
 // While Run runs, it treats all children of this OS process as its own, so nothing else in the
-// program may start any, not even os/exec. It touches only the signals SIGCHLD, SIGPIPE and
+// program may start any, not even os/exec. Run handles only the signals SIGCHLD, SIGPIPE and
 // SIGXFSZ.
 func Run(ctx context.Context, cfg Config) error { return runWith(ctx, cfg, linux()) }
 
@@ -126,13 +128,13 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		return errors.New("supervisor: no state")
 	}
 	cfg.setDefaults()
-	// Tasks' daemons become our children instead of process 1's.
+	// Make the tasks' daemons children of this process instead of process 1.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
 	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not kill the
 	// supervisor before it cleans up, nor SIGXFSZ if file sizes are limited (ulimit -f). The
-	// signals are caught, not ignored, because tasks would inherit that.
+	// signals are caught rather than ignored, because tasks would inherit ignored signals.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE, unix.SIGXFSZ)
 	for _, sig := range cfg.Ignored {
@@ -140,7 +142,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	}
 	defer signal.Stop(pipe)
 
-	if err := detach.Seal(); err != nil { // also the lifeline
+	if err := detach.Seal(); err != nil { // including the lifeline
 		return err
 	}
 
@@ -181,7 +183,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	orphans := Stops{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
 	var all StopAll
 	var how manner = s.ownWay
-	ownerGone := true // or wants the same
+	ownerGone := true // or requests the same
 	outdated := false
 	select {
 	case <-ctx.Done():
@@ -205,7 +207,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(how, max(all.Longest(), cfg.LongestGrace), gone, orphans)
-	s.guard.stop() // shut reaps it, which takes a while
+	s.guard.stop() // stop it early, because it takes a while until shut can reap it
 	s.side.end(sideGone)
 	s.side.program.close()
 	if outdated {
@@ -225,7 +227,7 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 	}
 }
 
-// ownWay returns how a process is stopped when the supervisor shuts down.
+// ownWay returns how a process is stopped when the supervisor is shutting down.
 func (s *supervisor) ownWay(p *process) Stop {
 	if p.stop.Signal == 0 {
 		return Stop{int(unix.SIGTERM), s.cfg.LongestGrace}
@@ -233,15 +235,15 @@ func (s *supervisor) ownWay(p *process) Stop {
 	return Stop{p.stop.Signal, min(p.stop.Grace, s.cfg.LongestGrace)}
 }
 
-// endProcesses stops all processes according to how, or to orphans once the owner is gone. It
-// returns when all have ended or were given up. longest is the longest grace.
+// endProcesses stops all processes as determined by how or, once the owner is gone, by orphans. It
+// returns when all of them have ended or were given up. longest is the longest grace.
 func (s *supervisor) endProcesses(how manner, longest time.Duration, ownerGone <-chan struct{}, orphans Stops) {
 	begun := time.Now()
 	all := s.stopper.stopAll(how, begun)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		// Processes that were being started are stopped in the second round.
+		// Processes that are still being started are stopped in the second round.
 		s.starts.Wait()
 		all = append(all, s.stopper.stopAll(how, begun)...)
 		for _, p := range all {

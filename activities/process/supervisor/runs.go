@@ -11,15 +11,15 @@ import (
 
 // table holds this host's runs and their processes.
 //
-// mu guards it; the disk is not used while mu is held. Journals and ports have their own locks. mu
-// may be locked while these or the forker's window are held, but never the other way round. The
-// side's and the guard's locks may be acquired while mu is held.
+// mu guards it. The disk must not be used while mu is held. Journals and ports have their own
+// locks. mu may be acquired while these or the forker's window are held, but never the other way
+// round. The side's and the guard's locks may be acquired while mu is held.
 type table struct {
 	state *State
 
 	mu   sync.Mutex
 	runs map[string]*run
-	// archives counts the runs deleted from runs, which are only on disk.
+	// archives is the number of runs that were deleted from runs and are only on disk.
 	archives int
 	living   map[int]*process // by the leader's pid, until it is reaped
 	// closing is closed when starts are no longer allowed.
@@ -30,8 +30,8 @@ func newTable(state *State) *table {
 	return &table{state: state, runs: state.runs, living: make(map[int]*process), closing: make(chan struct{})}
 }
 
-// lockRun locks t.mu and returns a run, even a released one that is only on disk, or nil if this
-// host never had it. The disk may hang, so it is read before t.mu is locked.
+// lockRun locks t.mu and returns a run, which may have been released and be only on disk, or nil if
+// this host never had the run. The disk may hang, so lockRun reads it before it locks t.mu.
 func (t *table) lockRun(key runkey.Run) *run {
 	hash := runHash(key)
 	t.mu.Lock()
@@ -45,7 +45,7 @@ func (t *table) lockRun(key runkey.Run) *run {
 		archived := t.state.archived(hash)
 		t.mu.Lock()
 		if r = t.runs[hash]; r != nil || archived == nil && t.archives != before {
-			continue // the run was added while mu was unlocked, or may have been added and archived
+			continue // while mu was unlocked, the run was added, or may have been added and archived
 		}
 		if r = archived; r == nil {
 			return nil
@@ -57,7 +57,7 @@ func (t *table) lockRun(key runkey.Run) *run {
 	return r
 }
 
-// lockOrAddRun is like lockRun but adds a missing run.
+// lockOrAddRun is like lockRun, but adds the run if it is missing.
 func (t *table) lockOrAddRun(key runkey.Run) *run {
 	if r := t.lockRun(key); r != nil {
 		return r
@@ -128,8 +128,8 @@ func (t *table) byCookie(cookie string) *process {
 	return found
 }
 
-// closeIfIdle refuses new requests if all runs are released, and with them all processes and ports.
-// It reports whether it does.
+// closeIfIdle makes the table refuse new requests if all runs, and with them all processes and
+// ports, are released. It reports whether it did so.
 func (t *table) closeIfIdle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

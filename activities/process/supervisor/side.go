@@ -26,13 +26,13 @@ const (
 	// SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
-	// ownersFarewell is the limit for a side that replaces one in another process, killed with the
-	// owner.
+	// ownersFarewell replaces sideFarewell for a side that replaces one in another process which
+	// was killed together with the owner.
 	ownersFarewell = 30 * time.Second
 )
 
-// sideKeeper keeps a side running. Only its keep goroutine uses program and the fields after it, but
-// for hello.
+// sideKeeper keeps a side running. Except for hello, program and the fields after it are used only
+// by the goroutine of keep.
 type sideKeeper struct {
 	cfg   Config
 	log   *slog.Logger
@@ -46,12 +46,12 @@ type sideKeeper struct {
 	pid int // of the side, until reaped
 	// owners is the link to a side in another process, until that exits.
 	owners   *sideLink
-	recorded bool // whether the server knows what the side would report at the end
+	recorded bool // whether the server already knows what the side would report at the end
 
 	// ended receives an exited side's status.
 	ended chan syscall.WaitStatus
-	// emptied receives when a run is released. outdated is closed when the supervisor exits because
-	// its version differs from program's.
+	// emptied receives an element when a run is released. outdated is closed when the supervisor
+	// exits because its version differs from that of program.
 	emptied  chan struct{}
 	outdated chan struct{}
 
@@ -61,7 +61,7 @@ type sideKeeper struct {
 	trying          bool
 	version         string
 	hello           chan string
-	tries           int // counts the finished requests for an upgrade
+	tries           int // the number of finished requests for an upgrade
 }
 
 func newSideKeeper(cfg Config, t *table) *sideKeeper {
@@ -74,8 +74,8 @@ func newSideKeeper(cfg Config, t *table) *sideKeeper {
 }
 
 // keep starts the side, and restarts it whenever it exits, until the supervisor is closing. If a
-// side runs in another process, keep waits for that to exit. It sends the first start's outcome to
-// started.
+// side runs in another process, keep first waits for that process to exit. It sends the outcome of
+// the first start to started.
 func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.Program != nil {
 		p, err := keepProgram(s.cfg.Program)
@@ -109,7 +109,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			}
 			started = nil
 		}
-		if s.tries == 0 { // later, the last request's outcome stays
+		if s.tries == 0 { // later, the outcome of the last request is kept
 			s.tell(nil)
 		}
 		if err != nil && s.trying {
@@ -162,8 +162,8 @@ func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	return link, nil
 }
 
-// ownersLeft reports whether the exited side in another process has nothing left to report.
-// Otherwise it was killed, and a new side must report.
+// ownersLeft reports whether the side in another process, which has exited, had nothing left to
+// report. If not, that process was killed, and a new side must report.
 func (s *sideKeeper) ownersLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,15 +179,15 @@ func describe(status syscall.WaitStatus) string {
 	return "exit code " + strconv.Itoa(status.ExitStatus())
 }
 
-// sideLink is the supervisor's end of the socket to a side.
+// sideLink is the supervisor's end of a socket to a side.
 type sideLink struct {
 	conn   net.Conn
 	served chan struct{}
 	left   bool // the side has nothing more to report; guarded by the keeper's mu
 }
 
-// close returns when none of the side's requests is in progress. It does not rely on the other end,
-// which a child of the side may hold open.
+// close returns when none of the side's requests is in progress. It does not wait for the other end
+// to close, because a child of the side may hold it open.
 func (l *sideLink) close() {
 	_ = l.conn.Close()
 	<-l.served
@@ -214,8 +214,8 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 		return nil, fmt.Errorf("opening %s: %w", os.DevNull, err)
 	}
 	defer unix.Close(null)
-	// The fork uses the number after the highest one that it passes on, which must not be the
-	// program's.
+	// The fork uses the descriptor after the highest one that it passes on, and this must not be
+	// the program's.
 	passed, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD_CLOEXEC, int(s.program)+1)
 	if err != nil {
 		_ = conn.Close()
@@ -232,8 +232,9 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{uintptr(null), 1, 2, uintptr(passed)},
-		// Its own group keeps Ctrl-C for the supervisor, which notifies it. Without a parent-death
-		// signal it can sweep when the supervisor is killed.
+		// The side has its own group, so that only the supervisor receives Ctrl-C and then notifies
+		// the side. It does not have a parent-death signal, so that it can sweep if the supervisor
+		// is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
@@ -250,7 +251,7 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	return link, nil
 }
 
-// ownVersion returns the supervisor program's version, "" if it cannot be upgraded.
+// ownVersion returns the supervisor program's version, or "" if the program cannot be upgraded.
 func (s *sideKeeper) ownVersion() string {
 	if s.cfg.Upgrade == nil {
 		return ""
@@ -286,7 +287,8 @@ func (s *sideKeeper) serve(conn net.Conn) *sideLink {
 	return link
 }
 
-// lastOfEach keeps each variable's last value. Given several, programs use the first.
+// lastOfEach keeps the last value of each variable. If there were several, programs would use the
+// first.
 func lastOfEach(env []string) []string {
 	at := make(map[string]int, len(env))
 	for i, kv := range env {
@@ -302,8 +304,8 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// end lets the side finish, then sends SIGTERM, then SIGKILL, or SIGKILL immediately if its report
-// is recorded. It only disconnects a side in another process.
+// end lets the side finish, then sends SIGTERM, and finally SIGKILL. If the side's report is
+// already recorded, it sends SIGKILL immediately. A side in another process is only disconnected.
 func (s *sideKeeper) end(gone <-chan struct{}) {
 	farewell := sideFarewell
 	if s.cfg.OwnersSide != nil {
@@ -313,7 +315,7 @@ func (s *sideKeeper) end(gone <-chan struct{}) {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{0, farewell}, {unix.SIGTERM, sideGrace}, {unix.SIGKILL, s.cfg.KillBound}}
-	if s.recorded { // no longer written
+	if s.recorded { // no longer changes
 		steps = steps[2:]
 	}
 	for _, step := range steps {
@@ -351,7 +353,7 @@ func (s *sideKeeper) reap() {
 	}
 }
 
-// leave notes that the side in another process has finished reporting.
+// leave records that the side in another process has finished reporting.
 func (s *sideKeeper) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,7 +362,7 @@ func (s *sideKeeper) leave() {
 	}
 }
 
-// record notes whether the server already has the side's final report.
+// record records whether the server already has the side's final report.
 func (s *sideKeeper) record(recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

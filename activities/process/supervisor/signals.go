@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// The signals that [RequestUpgrade] and [RequestEnd] send. SignalEnd may be sent repeatedly. A
-// second SIGTERM, in contrast, cancels the graces. SignalUpgrade is not SIGHUP, which a closed
-// terminal also sends. Neither kills a Go program that does not listen for it.
+// The signals that [RequestUpgrade] and [RequestEnd] send. SignalEnd may be sent repeatedly. In
+// contrast, a second SIGTERM cancels the graces. SignalUpgrade is not SIGHUP, because that is also
+// sent when a terminal closes. Neither signal kills a Go program that does not handle it.
 const (
 	SignalEnd     = syscall.SIGUSR1
 	SignalUpgrade = syscall.SIGUSR2
 )
 
 // ObeySignals makes this configuration's supervisor obey signals. The first signal in ends cancels
-// the context, and the second also cancels the graces. Ignored signals stay ignored, because a
-// caller that ignores them, like nohup, intends that. With an Upgrade each signal in upgrades
-// requests one. ObeySignals always listens for [SignalEnd], and with an Upgrade for
+// the context, and the second also cancels the graces. Ignored signals remain ignored, because a
+// caller that ignores them, like nohup, intends that. If c.Upgrade is set, each signal in upgrades
+// requests an upgrade. ObeySignals always handles [SignalEnd] and, if c.Upgrade is set,
 // [SignalUpgrade].
 //
 // Call stop when the supervisor has exited.

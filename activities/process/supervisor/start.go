@@ -25,7 +25,7 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 		s.make(p, r)
 		s.starts.Done()
 	}
-	// The first request starts it; further requests get the same outcome.
+	// The first request starts the process; further requests get the same outcome.
 	return s.await(ctx, p, p.settled)
 }
 
@@ -58,8 +58,8 @@ func checkStart(r StartRequest) error {
 	return nil
 }
 
-// admit returns the requested process, possibly new. mine reports whether the caller must call make
-// and then starts.Done.
+// admit returns the requested process, which may be new. mine reports whether the caller must call
+// make and then starts.Done.
 func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	run := s.lockOrAddRun(r.Key.Run)
 	defer s.mu.Unlock()
@@ -123,8 +123,8 @@ func fenced(key runkey.Task, got, seen Fence) error {
 	return fault.Refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 
-// make carries out a start. Afterwards the process runs, has an exit with a StartError, or does not
-// exist because the journal could not be written.
+// make carries out a start. Afterwards, the process runs, has an exit with a StartError or, if the
+// journal could not be written, does not exist.
 func (s *supervisor) make(p *process, r StartRequest) {
 	journal := p.task.run.journal
 	entry := record{Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number}
@@ -133,8 +133,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	err := journal.append(begin)
 	if err == nil {
 		if err = journal.commit(); err != nil {
-			// The start may be on disk. If this record also fails and the supervisor dies, the
-			// process counts as lost, never as not started.
+			// The start may be on disk. If this record also cannot be written and the supervisor
+			// dies, the process counts as lost, never as not started.
 			abort := entry
 			abort.Type = recAborted
 			_ = journal.keep(abort)
@@ -164,7 +164,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		s.log.Warn("The start of a process could not be written to the journal yet.", "task", p.Key, "error", err)
 	}
 	close(p.settled)
-	// It may have exited before it was in the table, so that its SIGCHLD was ignored.
+	// The process may have exited before it was in the table, in which case its SIGCHLD was
+	// ignored.
 	if zombie(p.PID) {
 		s.reaper.wake()
 	}

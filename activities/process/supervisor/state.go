@@ -26,7 +26,7 @@ const (
 	keepReleased = 7 * 24 * time.Hour
 )
 
-// State is the state directory of a supervisor, locked.
+// State is a supervisor's locked state directory.
 type State struct {
 	dir      string
 	instance string
@@ -46,16 +46,16 @@ func (s *State) Dir() string { return s.dir }
 func (s *State) Instance() string { return s.instance }
 
 // OpenState locks a state directory, creating it if necessary. It reads what an earlier supervisor
-// left there, kills its processes, and journals those without an exit as lost. It fails while
-// another supervisor uses the directory.
+// left there, kills its processes, and journals those without an exit as lost. It fails if another
+// supervisor uses the directory.
 func OpenState(dir string) (*State, error) { return OpenStateWith(dir, StateOptions{}) }
 
 // StateOptions configure a state directory.
 type StateOptions struct {
 	// Instance names a new directory. The default is random.
 	Instance string
-	// Volatile reports whether the directory is useless after the machine crashes. Then nothing
-	// waits for the disk.
+	// Volatile reports whether the directory is useless after the machine crashes. If so, writes
+	// are not synced.
 	Volatile bool
 }
 
@@ -72,7 +72,7 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	// It may exist with a mode that lets others in.
+	// The directory may exist with a mode that lets other users in.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("securing the state directory: %w", err)
 	}
@@ -140,7 +140,7 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	name = cmp.Or(o.Instance, NewInstance())
 	write := atomicfile.WriteSynced
 	if o.Volatile {
-		write = os.WriteFile // an earlier one may have been killed before it wrote
+		write = os.WriteFile // an earlier supervisor may have been killed before it wrote the file
 	}
 	if err := write(path, []byte(name+"\n"), 0o600); err != nil {
 		return "", false, fmt.Errorf("writing the host worker's ID: %w", err)
@@ -188,7 +188,7 @@ func (s *State) recover() error {
 	for hash, r := range s.runs {
 		r.journal.volatile = s.volatile
 		s.loseRest(r, swept)
-		// Keep even an old journal: until the release its run may be open.
+		// Keep even an old journal, because until the release its run may be open.
 		if r.released != nil && r.journal.close() == nil && s.archive(r) == nil {
 			delete(s.runs, hash)
 		}
@@ -196,7 +196,8 @@ func (s *State) recover() error {
 	return nil
 }
 
-// loseRest journals an exit for the processes without one, whether started or about to be.
+// loseRest journals an exit for each process without one, whether it was started or about to be
+// started.
 func (s *State) loseRest(r *run, swept sweepResult) {
 	r.each(func(p *process) {
 		if p.Exit != nil {
@@ -209,7 +210,8 @@ func (s *State) loseRest(r *run, swept sweepResult) {
 		p.Exit = exit
 		p.phase = ended
 		close(p.done)
-		// On a full disk it stays in memory; the next OpenState finds the same result.
+		// If the disk is full, the record stays in memory, and the next OpenState comes to the same
+		// result.
 		_ = r.journal.keep(record{
 			Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 		})

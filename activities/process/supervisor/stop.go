@@ -14,37 +14,37 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
-// StopRequest stops a run's living processes. It sends Signal to the program, then to what it
-// leaves running, or to the whole group if the command says so, and SIGKILL after Grace. A second
-// request may shorten the first one's grace but not lengthen it or change its reason. It also
-// shortens the grace of what an exited program left running, which the reply does not mention. The
-// reply comes immediately; use Wait for the exit.
+// StopRequest stops a run's living processes. It sends Signal to the program and then to what the
+// program leaves running or, if the command requires it, to the whole group immediately, and
+// SIGKILL after Grace. A second request may shorten the first one's grace, but not lengthen it or
+// change its reason. It also shortens the grace of processes that an exited program left running,
+// which the reply does not mention. The reply comes immediately; use Wait for the exit.
 type StopRequest struct {
 	Run runkey.Run
-	// Tasks limits the request to the living processes of these tasks, in Generation.
-	// Nil means every task of the run.
+	// Tasks limits the request to the living processes of these tasks, in Generation. nil means
+	// every task of the run.
 	Tasks      []string
 	Generation int
-	// Processes, if not nil, limits the request to exactly these processes instead, not their
+	// Processes, if not nil, instead limits the request to exactly these processes, excluding their
 	// successors.
 	Processes []ProcessRef
 	// Signal is the signal's number. SIGKILL does not need a grace.
 	Signal int
 	Grace  time.Duration
 	Reason Reason
-	// Detail is recorded in the exits of the processes that this request stops first.
+	// Detail is recorded in the exits of those processes that no earlier request has stopped.
 	Detail string
-	// Failed is recorded in the exits of the processes that this request stops first. They have
-	// failed but not ended yet.
+	// Failed is also recorded in these exits. It reports that the processes have failed but not yet
+	// ended.
 	Failed bool
-	// Fence, if not nil, must not be older than the task's in Generation, and limits the request to
-	// Generation, because each generation counts its own attempts.
+	// Fence, if not nil, must not be older than the task's fence in Generation. It limits the
+	// request to Generation, because each generation counts its own attempts.
 	Fence *Fence
 }
 
 // SignalRequest sends one signal to the programs of the named tasks in a generation, but not to
-// their helpers, which it would often kill. SIGKILL, SIGSTOP and SIGCONT, which programs cannot
-// handle, go to the groups.
+// their helpers, which the signal would often kill. SIGKILL, SIGSTOP and SIGCONT, which programs
+// cannot handle, are sent to the groups.
 type SignalRequest struct {
 	Run        runkey.Run
 	Tasks      []string
@@ -90,7 +90,7 @@ func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) 
 	return TasksReply{Tasks: namesOf(reached)}, nil
 }
 
-// names reports whether the request names a process.
+// names reports whether the request applies to a process.
 func (r StopRequest) names(p *process) bool {
 	if r.Processes != nil {
 		return slices.Contains(r.Processes, ProcessRef{Key: p.task.key(), Number: p.Number})
@@ -98,7 +98,7 @@ func (r StopRequest) names(p *process) bool {
 	return r.reaches(p.task.id)
 }
 
-// reaches reports whether the request includes a task.
+// reaches reports whether the request applies to a task.
 func (r StopRequest) reaches(id taskID) bool {
 	if r.Tasks == nil {
 		return r.Fence == nil || r.Generation == id.generation

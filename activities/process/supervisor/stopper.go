@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopper stops processes. It signals their programs, later their groups, and kills them when their
-// grace or time is over. The reaper notices their exits. Unless documented otherwise, methods
+// stopper stops processes. It signals their programs and later their groups, and kills them when
+// their grace or time is over. The reaper detects their exits. Unless documented otherwise, methods
 // require the table's lock.
 type stopper struct {
 	table  *table
@@ -23,8 +23,8 @@ type stopper struct {
 	bootNext int64
 }
 
-// lives checks the process rather than the table, because a process that just exited must not be
-// reported as stopped.
+// lives checks the process rather than the table, because a process that has just exited must not
+// be reported as stopped.
 func (s *stopper) lives(p *process) bool {
 	if p.phase == running && zombie(p.PID) {
 		s.wake()
@@ -51,7 +51,8 @@ func (s *stopper) stop(chosen []*process, sig syscall.Signal, deadline time.Time
 			p.reason, p.failed = reason, failed
 		}
 		p.shorten(at)
-		// A program that is cleaning up might take a second signal as an order to quit immediately.
+		// A program that is cleaning up might interpret a second signal as an order to quit
+		// immediately.
 		if !slices.Contains(p.signals, int(sig)) {
 			p.request(sig, now)
 			if p.phase == running && p.deadline.After(now) {
@@ -130,8 +131,8 @@ func (s *stopper) armKill(p *process, now time.Time) {
 	})
 }
 
-// kill sends SIGKILL to a process's group and cgroup. The reaper finds the rest, and its bound
-// starts here.
+// kill sends SIGKILL to a process's group and cgroup. The reaper finds the remaining processes. The
+// time limit for their exit starts here.
 func (s *stopper) kill(p *process) {
 	s.signalGroup(p, unix.SIGKILL)
 	if p.cgroup != "" {
@@ -154,7 +155,7 @@ func (s *stopper) send(pid int, sig syscall.Signal) { _ = s.kernel.kill(pid, sig
 // manner returns how each process is stopped.
 type manner func(*process) Stop
 
-// way returns how a process's task is stopped.
+// way returns how a process is stopped, according to its task.
 func (a Stops) way(p *process) Stop { return a.of(p.Key.Task) }
 
 // stopAll stops all processes and returns them. Graces count from begun.
@@ -166,7 +167,8 @@ func (s *stopper) stopAll(how manner, begun time.Time) []*process {
 	return all
 }
 
-// stopEach stops each process in its way. Graces count from begun. The caller must hold mu.
+// stopEach stops each process as determined by how. Graces count from begun. The caller must hold
+// mu.
 func (s *stopper) stopEach(all []*process, how manner, begun time.Time, why Reason) {
 	for _, p := range all {
 		stop := how(p)
@@ -174,7 +176,7 @@ func (s *stopper) stopEach(all []*process, how manner, begun time.Time, why Reas
 	}
 }
 
-// stopLoud stops a process that wrote too much.
+// stopLoud stops a process that wrote too much output.
 func (s *stopper) stopLoud(p *process) {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()

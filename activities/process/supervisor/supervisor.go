@@ -28,11 +28,11 @@ type supervisor struct {
 	side     *sideKeeper
 	lifeline *lifeline
 
-	// starts counts the starts that passed the closing check.
+	// starts counts the starts that were admitted before closing.
 	starts sync.WaitGroup
-	// records counts the exits being journalled.
+	// records counts the exits that are being journalled.
 	records sync.WaitGroup
-	// ownerGone reports, once closing is closed, whether the owner was gone.
+	// ownerGone reports whether the owner was gone when closing was closed.
 	ownerGone bool
 	later     func(task string) Stop // the owner's signals for the runs' own stops, or nil
 
@@ -40,11 +40,11 @@ type supervisor struct {
 	sampling sync.Mutex
 }
 
-// kernel holds the supervisor's system calls that tests replace.
+// kernel holds the system calls of the supervisor that tests replace.
 type kernel struct {
 	kill       func(pid int, sig syscall.Signal) error
 	killCgroup func(dir string)
-	// children lists this process's children, at least those re-parented to it.
+	// children lists this process's children, or at least those that were re-parented to it.
 	children func() []int
 }
 

@@ -18,13 +18,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// sweepPlan identifies what a dead supervisor may have left.
+// sweepPlan identifies the processes that a dead supervisor may have left.
 type sweepPlan struct {
 	instance string
 	// sessions holds the leaders without an exit, with their start ticks.
 	sessions map[int]uint64
-	// lastSign is when the supervisor was last known to be alive, in clock ticks. A session without
-	// its leader counts only up to then, because its number may be reused later.
+	// lastSign is when the supervisor was last known to be alive, in clock ticks. If a session's
+	// leader is gone, only processes started before then count as part of it, because its number
+	// may be reused later.
 	lastSign uint64
 	cgroup   string // the instance's cgroup, if any
 	bound    time.Duration
@@ -32,7 +33,7 @@ type sweepPlan struct {
 
 type sweepResult struct {
 	killed int
-	// left holds the processes still alive at the end.
+	// left holds the processes that are still alive at the end.
 	left map[int]bool
 }
 
@@ -57,9 +58,9 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	return plan
 }
 
-// sweepHost kills what a dead supervisor left: every process with a cookie of the instance, in
-// a recorded session, or in its cgroup. It repeats until it finds none, because a process may
-// fork just before it is killed.
+// sweepHost kills what a dead supervisor left: every process that has a cookie of the instance or
+// is in a recorded session or in the instance's cgroup. It repeats until it finds none, because a
+// process may fork just before it is killed.
 //
 // It polls, quickly at first, because only a parent is notified of an exit.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
@@ -135,7 +136,7 @@ func (plan sweepPlan) inSession(stat proc.Stat) bool {
 
 // sweepAfterLoss kills every process that a dead supervisor left and returns their number. Both the
 // side and the guard call it, since either may be killed together with the supervisor. If the next
-// supervisor already holds the state directory, that one has swept.
+// supervisor already holds the state directory, it has done this.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)
 	if err != nil || lock == nil {
@@ -169,8 +170,8 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 }
 
 // lockBehind takes a dying supervisor's lock, which may be released shortly after its socket
-// closes. If another process sweeps, lockBehind waits. It returns nil without an error if another
-// supervisor has taken over.
+// closes. If another process is sweeping, lockBehind waits. It returns nil without an error if
+// another supervisor has taken over.
 func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
 	deadline := time.Now().Add(sweepPatience)
 	for {

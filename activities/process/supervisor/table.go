@@ -12,14 +12,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// run is one run on this host. supervisor.mu guards it, except the ports, which have their own
+// run is one run on this host. supervisor.mu guards it, except for the ports, which have their own
 // lock.
 type run struct {
 	hash    string
 	key     runkey.Run
 	journal *journal
 	tasks   map[taskID]*task
-	// newest is the newest generation that started a process.
+	// newest is the newest generation that has started a process.
 	newest int
 	// releasing reports whether Release was requested; nothing is started after that.
 	releasing bool
@@ -34,16 +34,16 @@ type run struct {
 	// outputs copies the processes' output to files.
 	outputs output.Outputs
 	// files limits how many of the run's processes start at the same time, because a process needs
-	// more open files before its fork than after. Each may block a thread that creates files, and
-	// the runtime never ends threads. The limit is per run because one run's files may be on a
-	// server that is gone.
+	// more open files before its fork than after it. Also, each start may block a thread while it
+	// creates files, and the runtime never terminates threads. The limit is per run, because one
+	// run's files may be on a server that is gone.
 	files chan struct{}
 }
 
 const filesAtOnce = 8
 
-// FilesFor returns how many files the supervisor opens for a run with the given number of tasks,
-// besides their ports. inFiles reports whether their output is kept in files.
+// FilesFor returns how many files the supervisor opens for a run with the given number of tasks, in
+// addition to their ports. inFiles reports whether the tasks' output is written to files.
 func FilesFor(tasks int, inFiles bool) int {
 	const whileStarting, ofOutput = 6, 4
 	files := whileStarting * min(tasks, filesAtOnce)
@@ -69,16 +69,16 @@ type task struct {
 type phase int
 
 const (
-	// starting: the start is journalled or about to be; no OS process exists yet.
+	// starting means that the start is journalled or about to be, but no OS process exists yet.
 	starting phase = iota
-	// running: the leader was alive at the last check.
+	// running means that the leader was alive at the last check.
 	running
-	// ending: the leader is a zombie, kept until the rest of the process is gone, perhaps after a
-	// grace.
+	// ending means that the leader is a zombie, which is kept until the rest of the process is
+	// gone, perhaps after a grace.
 	ending
-	// ended: the exit is journalled or being journalled.
+	// ended means that the exit is journalled or being journalled.
 	ended
-	// abandoned: the process was reported as unkillable and is still alive.
+	// abandoned means that the process was reported as unkillable and is still alive.
 	abandoned
 )
 
@@ -99,11 +99,12 @@ type process struct {
 	outputs   []*output.Output
 	unkept    []output.Place // see [owner.unkept]
 	stop      Stop           // see [Command.Stop]
-	// toGroup reports whether stop signals go to its group: from the start if its command says so,
-	// otherwise once its leader has exited or its grace is nearly over.
+	// toGroup reports whether stop signals go to its group. If its command does not require this
+	// from the start, it is set when the leader has exited or the grace is nearly over.
 	toGroup bool
 
-	// settled is closed once the process runs or could not be started; notMade is then the reason.
+	// settled is closed once the process runs or could not be started. In the latter case, notMade
+	// is the reason.
 	settled chan struct{}
 	notMade error
 	// done is closed once the exit can be read.
@@ -114,19 +115,20 @@ type process struct {
 	failed    bool      // see [StopRequest.Failed]
 	swept     int       // see [Exit.Swept]
 	killedOf  int       // see [Exit.Killed]
-	signals   []int     // stop signals; those of Stop are sent once it runs
+	signals   []int     // stop signals, which are sent once it runs
 	sent      []int     // signals of [SignalRequest]s
-	askedAt   time.Time // when the first was requested
+	askedAt   time.Time // when the first signal was requested
 	deadline  time.Time
 	killTimer *time.Timer
-	// killed is when SIGKILL was first sent. When the bound timer expires, the process is given up.
+	// killed is when SIGKILL was first sent. When the timer bound expires, the process is given up.
 	killed time.Time
 	bound  *time.Timer
 	// endedAt and endedBoot are when the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
 	toldRest  bool // see tellRest
-	// overdue and cutOff report whether it was stopped because its time or its contact expired.
+	// overdue and cutOff report whether the process was stopped because its time was up or because
+	// its contact expired.
 	overdue, cutOff bool
 	sampled         sampled
 }
@@ -166,9 +168,9 @@ func (t *task) takeBack(p *process) {
 	t.next = p.Number
 }
 
-// KeepProcesses is how many of a task's processes are kept besides the first of each launch, and
-// how many of a run's generations besides the first. A task may restart every few seconds as long
-// as its run lives.
+// KeepProcesses is the number of a task's processes that are kept in addition to the first of each
+// launch, and the number of a run's generations that are kept in addition to the first. They are
+// limited because a task may restart every few seconds for as long as its run lives.
 const KeepProcesses = ports.KeepGenerations
 
 // omit drops the processes that are not kept.
@@ -214,7 +216,7 @@ func newRun(hash string, key runkey.Run) *run {
 	return &run{hash: hash, key: key, tasks: make(map[taskID]*task), touched: time.Now(), files: make(chan struct{}, filesAtOnce)}
 }
 
-// view returns the process as replies present it.
+// view returns the process in the form used in replies.
 func (p *process) view() Process {
 	v := p.Process
 	v.Key.Run = p.task.run.key

@@ -29,13 +29,14 @@ type Upgrade struct {
 var ErrOutdated = errors.New("the host worker was upgraded to another version, and exited because no run was open on this host; start it again unless a service manager does")
 
 const (
-	// handOverBound is how long the side may return its work to the server before it is killed.
+	// handOverBound is how long the side may take to return its work to the server before it is
+	// killed.
 	handOverBound = 5 * time.Second
 	// helloBound is how long a new program's side may take to report its version.
 	helloBound = 10 * time.Second
 )
 
-// await returns when the side has exited. replaced reports whether another program is the side now.
+// await returns when the side has exited. replaced reports whether another program is now the side.
 func (s *sideKeeper) await() (status syscall.WaitStatus, replaced bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
@@ -80,14 +81,16 @@ func (s *sideKeeper) await() (status syscall.WaitStatus, replaced bool) {
 	}
 }
 
-// endIfOutdated makes a supervisor without runs exit if its version differs from the side's.
+// endIfOutdated makes the supervisor exit if it does not have runs and its version differs from the
+// side's.
 func (s *sideKeeper) endIfOutdated() {
 	if u := s.cfg.Upgrade; u != nil && s.version != u.Version && s.table.closeIfIdle() {
 		close(s.outdated)
 	}
 }
 
-// returnToFormer makes the former program the side's, because the new one cannot be.
+// returnToFormer makes the former program the side's program again, because the new one does not
+// work.
 func (s *sideKeeper) returnToFormer(err error) {
 	s.program.close()
 	s.program, s.trying = s.former, false
@@ -95,11 +98,11 @@ func (s *sideKeeper) returnToFormer(err error) {
 }
 
 // endForNext stops the side and returns its status. On SIGTERM the side returns its work to the
-// server, so that the next side gets it immediately.
+// server, so that the next side receives it immediately.
 func (s *sideKeeper) endForNext() syscall.WaitStatus {
 	late := time.NewTimer(handOverBound)
 	defer late.Stop()
-	s.signal(1, unix.SIGTERM) // commands that the side started may finish
+	s.signal(1, unix.SIGTERM) // not to the group, so that commands that the side started may finish
 	select {
 	case status := <-s.ended:
 		return status
@@ -136,7 +139,8 @@ type Upgraded struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// tell records which programs run, after the lock file's first line. This works on a full disk.
+// tell records which programs run, after the lock file's first line. This also works if the disk is
+// full.
 func (s *sideKeeper) tell(err error) {
 	if s.cfg.Upgrade == nil {
 		return
@@ -153,7 +157,7 @@ func (s *sideKeeper) tell(err error) {
 	}
 	text := holderLine(roleSupervisor) + string(line) + "\n"
 	if info, err := s.table.state.lock.Stat(); err == nil {
-		// It never shrinks, so that a reader never sees half of it.
+		// The file never shrinks, so that a reader never sees half of it.
 		text += strings.Repeat(" ", max(0, int(info.Size())-len(text)))
 	}
 	_, _ = s.table.state.lock.WriteAt([]byte(text), 0)
@@ -168,7 +172,7 @@ func Programs(dir string) *Upgraded {
 	return nil
 }
 
-// told returns what tell last wrote. The writer may have exited.
+// told returns what tell last wrote. The supervisor that wrote it may have exited.
 func told(dir string) *Upgraded {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -189,7 +193,7 @@ var (
 )
 
 // RequestUpgrade makes a state directory's supervisor start the program on disk as its side, or
-// exit if it is then idle and has another version. It returns the states before and after.
+// exit if it is idle and of a different version. It returns the states before and after.
 func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, err error) {
 	pid := Holder(dir)
 	if pid == 0 {
@@ -210,7 +214,7 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 		case <-ctx.Done():
 			return *was, after, ctx.Err()
 		}
-		ended := LockFree(dir) // before reading what it told last
+		ended := LockFree(dir) // checked before reading what it last wrote
 		if u := told(dir); u != nil && u.PID == pid && u.Tries > was.Tries {
 			return *was, *u, nil
 		}

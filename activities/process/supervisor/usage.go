@@ -13,18 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Usage counts the resources that a process and its descendants have used.
+// Usage holds the resources that a process and its descendants have used.
 //
-// Processor time is exact if the process has a cgroup. Without one it covers living processes and
-// those that their parents or the supervisor waited for. It misses the children of programs that
-// ignore SIGCHLD, and exited daemons that had left their session.
+// Processor time is exact if the process has a cgroup. Otherwise it covers living processes and
+// those for which their parents or the supervisor waited. It does not cover the children of
+// programs that ignore SIGCHLD, or daemons that left their session and exited.
 type Usage struct {
 	User   time.Duration `json:"user"`
 	System time.Duration `json:"system"`
-	// MaxRSS is the maximum memory in bytes: the kernel's number for one ended process, or a
-	// sample's for all together.
+	// MaxRSS is the maximum memory in bytes. It is the kernel's number for a single process that
+	// has ended, or the sum over all processes in a sample.
 	MaxRSS int64 `json:"max_rss"`
-	// GPUTime counts one second of one fully used GPU as a second.
+	// GPUTime is the time for which GPUs were used. One second of one fully used GPU counts as a
+	// second.
 	GPUTime time.Duration `json:"gpu_time,omitempty"`
 	// MaxGPUMemory is the maximum GPU memory in a sample, in bytes.
 	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
@@ -34,7 +35,7 @@ type Usage struct {
 type GPUProcess struct {
 	PID    int
 	Memory int64 // bytes
-	// Busy is how many GPUs it keeps busy, such as 0.5.
+	// Busy is the number of GPUs that the process keeps busy, such as 0.5.
 	Busy float64
 }
 
@@ -57,7 +58,7 @@ type SampleReply struct{ Samples []Sample }
 
 // sampled is a process's last sample, guarded by the supervisor's mu.
 type sampled struct {
-	at  time.Time // or the start time
+	at  time.Time // or when the process started
 	cpu time.Duration
 	// ended is the usage of descendants that the supervisor reaped.
 	ended        Usage
@@ -66,8 +67,8 @@ type sampled struct {
 	maxGPUMemory int64
 }
 
-// Sample samples the living processes; see [API]. It reads one small file per process on the host,
-// which costs less than following each task's threads to their children.
+// Sample samples the living processes; see [API]. It reads one small file for each process on the
+// host, which costs less than following each task's threads to their children.
 func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, error) {
 	s.sampling.Lock()
 	defer s.sampling.Unlock()
@@ -128,7 +129,7 @@ func (p *process) sample(now time.Time, use *treeUsage) Sample {
 	return v
 }
 
-// charge adds the usage of a descendant that the supervisor reaped. mu must be held.
+// charge adds the usage of a descendant that the supervisor has reaped. mu must be held.
 func (p *process) charge(r *syscall.Rusage) {
 	u := usageOf(r)
 	p.sampled.ended.User += u.User
@@ -136,7 +137,8 @@ func (p *process) charge(r *syscall.Rusage) {
 	p.sampled.ended.MaxRSS = max(p.sampled.ended.MaxRSS, u.MaxRSS)
 }
 
-// used returns a process's usage, given its reaped leader's rusage. mu must be held.
+// used returns a process's usage, given the rusage of its leader, which was reaped. mu must be
+// held.
 func (p *process) used(leader *syscall.Rusage, cgroup *treeUsage) Usage {
 	seen := &p.sampled
 	u := usageOf(leader)
@@ -157,7 +159,7 @@ func usageOf(r *syscall.Rusage) Usage {
 // treeUsage is the usage of a process tree.
 type treeUsage struct {
 	user, system time.Duration
-	// whole reports whether user and system cover all processes that were ever in the tree.
+	// whole reports whether user and system cover all processes that have ever been in the tree.
 	whole     bool
 	rss       int64
 	processes int
@@ -171,7 +173,7 @@ type hostUsage struct {
 	side    int
 	leaders map[int]*process
 	stats   map[int]proc.Stat
-	// owners caches the owners of processes, nil for those outside tasks.
+	// owners caches the owners of processes, with nil for those that are not part of a task.
 	owners map[int]*process
 	uses   map[*process]*treeUsage
 }
@@ -204,8 +206,8 @@ func (h *hostUsage) read(pids []int) {
 	}
 }
 
-// owner returns the task process that an OS process belongs to. It looks at the sessions of the OS
-// process and its ancestors, and at an orphan's cookie.
+// owner returns the task process to which an OS process belongs. It checks the sessions of the OS
+// process and its ancestors and, for an orphan, the cookie.
 func (h *hostUsage) owner(pid int) *process {
 	if p, known := h.owners[pid]; known {
 		return p
@@ -240,8 +242,8 @@ func (h *hostUsage) addGPUs(gpus []GPUProcess) {
 	}
 }
 
-// readCgroup reads the kernel's counters of a cgroup. Memory is known only with the memory
-// controller. Shared pages then count once, and the page cache is excluded, since it belongs to the
+// readCgroup reads the kernel's counters of a cgroup. Memory is known only if there is a memory
+// controller. Shared pages count once, and the page cache is excluded, since it belongs to the
 // host.
 func (t *treeUsage) readCgroup(dir string) {
 	stat := cgroup.Read(dir, "cpu.stat")
@@ -268,7 +270,7 @@ func cgroupNumber(file []byte, name string) (int64, bool) {
 	return 0, false
 }
 
-// cgroupUsage returns the processor time of everything that was ever in the process's cgroup.
+// cgroupUsage returns the processor time of everything that has ever been in the process's cgroup.
 func (p *process) cgroupUsage() *treeUsage {
 	t := &treeUsage{}
 	if p.cgroup != "" {

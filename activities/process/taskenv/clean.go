@@ -6,8 +6,8 @@ import (
 )
 
 // Clean returns base without variables that would mislead a process: those that describe its rank
-// in another launch (the one that started us), and those of the host worker. The rest is unchanged
-// and in order.
+// in another launch (the one that started us), and those of the host worker. The remaining
+// variables are unchanged and in the same order.
 func Clean(base []string) []string {
 	out := make([]string, 0, len(base))
 	for _, kv := range base {
@@ -20,7 +20,7 @@ func Clean(base []string) []string {
 }
 
 // Ranks returns the names of the variables that [Clean] removes because they describe a rank in
-// another launch. It returns none in a clusterrun task, where the launch is known.
+// another launch. It returns none in a clusterrun task, in which the launch is known.
 func Ranks(base []string) (names []string) {
 	for _, kv := range base {
 		switch name, _, ok := strings.Cut(kv, "="); {
@@ -35,14 +35,14 @@ func Ranks(base []string) (names []string) {
 
 // isOwn reports whether a variable belongs to the host worker.
 func isOwn(name string) bool {
-	// Our own variables are set if a run is started from another run's task. The connection to
-	// Temporal is removed completely, including API key and client certificate, because an address
-	// without its key and TLS settings would only cause confusing failures. A program that needs a
-	// connection gets it from the spec.
+	// Our own variables are set if a run is started from another run's task. All settings of the
+	// connection to Temporal are removed, including the API key and client certificate, because an
+	// address without its key and TLS settings would only cause confusing failures. A program that
+	// needs a connection must get it from the spec.
 	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") && !slices.Contains(ofCommands, name) || slices.Contains(ofService, name)
 }
 
-// ofCommands are our variables that a program needs to find its user's runs.
+// ofCommands lists those of our variables that a program needs to find its user's runs.
 var ofCommands = []string{ownPrefix + "STATE_DIR", ownPrefix + "DEVSERVER"}
 
 // ofService are variables that systemd sets for the host worker's service. A program that finds
@@ -72,15 +72,15 @@ var ranks = []string{
 	"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
 	"JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS",
 	"JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_LOCAL_DEVICE_IDS",
-	// DeepSpeed and Horovod.
+	// Set by DeepSpeed and Horovod.
 	"LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE",
 	"HOROVOD_HOSTNAME", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
 	"HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-	// Slurm's for each process of a step, and for a batch job's script. From the number of tasks
-	// Lightning and JAX infer that srun started them.
+	// Set by Slurm for each process of a step, and for a batch job's script. Lightning and JAX
+	// conclude from the number of tasks that srun started them.
 	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEPID", "SLURM_NTASKS", "SLURM_NPROCS",
 	"SLURM_TASK_PID", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
-	// Open MPI's and MPICH's.
+	// Set by Open MPI and MPICH.
 	"OMPI_UNIVERSE_SIZE", "OMPI_APP_CTX_NUM_PROCS", "OMPI_NUM_APP_CTX", "OMPI_FIRST_RANKS",
 	"MPI_LOCALRANKID", "MPI_LOCALNRANKS",
 	"PMI_RANK", "PMI_SIZE", "PMI_ID", "PMI_FD", "PMI_PORT", "PMI_SPAWNED", "PMI_APPNUM", "PMI_UNIVERSE_SIZE",

@@ -12,25 +12,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// ownPrefix starts the names of the variables that only clusterrun sets.
+// ownPrefix is the prefix of the variables that only clusterrun sets.
 const ownPrefix = "CLUSTERRUN_"
 
-// maxVariable is Linux's limit for one "name=value", including the final zero (MAX_ARG_STRLEN).
-// With a longer variable exec fails, and its error does not name the variable.
+// maxVariable is Linux's limit for one "name=value", including the final zero (MAX_ARG_STRLEN). If
+// a variable is longer, exec fails with an error that does not name the variable.
 const maxVariable = 128 << 10
 
-// Process holds the inputs for a task process's environment.
+// Process holds the inputs from which a task process's environment is computed.
 type Process struct {
 	Cluster *hostapi.Cluster
 	// Task is the name of the task, such as "worker-3".
 	Task string
 	// WorkflowID is the run ID; RunID is Temporal's ID of this execution.
 	WorkflowID, RunID string
-	// Restart counts the task's earlier processes. MaxRestarts is their limit, 0 if there is none
-	// or nothing is restarted.
+	// Restart is the number of the task's earlier processes. MaxRestarts is the limit on restarts,
+	// or 0 if there is no limit or tasks are not restarted.
 	Restart, MaxRestarts int
 	Generation           int
-	// ResultFile, ErrorFile and LogDir are paths on the host. An empty path sets no variable.
+	// ResultFile, ErrorFile and LogDir are paths on the host. If a path is empty, its variable is
+	// not set.
 	ResultFile, ErrorFile, LogDir string
 	// TraceFile is the path prefix of files that torch's Flight Recorder writes. If empty, no
 	// variable is set.
@@ -42,19 +43,19 @@ type Process struct {
 	// Devices are variables that select the visible GPUs, such as CUDA_VISIBLE_DEVICES. If empty,
 	// the process sees the host worker's GPUs.
 	Devices map[string]string
-	// CPUs is the number of CPUs that the process is bound to, or 0 if unbound.
+	// CPUs is the number of CPUs to which the process is bound, or 0 if it is not bound.
 	CPUs int
-	// Unset names host worker variables that the process does not get. A name that ends with a *
-	// matches by prefix.
+	// Unset lists variables of the host worker that the process does not get. A name that ends with
+	// a * matches by prefix.
 	Unset []string
-	// Dir is the directory that the process starts in. It sets PWD unless empty.
+	// Dir is the directory in which the process starts. Unless it is empty, it determines PWD.
 	Dir string
 	// Env holds the task's variables from the spec.
 	Env map[string]string
 }
 
-// Environ returns a process's environment, sorted, each name once. base is the host worker's
-// environment.
+// Environ returns a process's environment, sorted and with each name once. base is the host
+// worker's environment.
 func Environ(base []string, p Process) ([]string, error) {
 	m, err := p.Cluster.Member(p.Task)
 	if err != nil {
@@ -63,7 +64,7 @@ func Environ(base []string, p Process) ([]string, error) {
 	env := fromList(Clean(base))
 	if p.Dir != "" {
 		env["PWD"] = p.Dir
-		delete(env, "OLDPWD") // it has no previous directory
+		delete(env, "OLDPWD") // the process does not have a previous directory
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
 	forgetTraces(env, fromList(base))
@@ -80,7 +81,7 @@ func Environ(base []string, p Process) ([]string, error) {
 			torch(env, p, m)
 		case spec.EnvJAX:
 			jax(env, p, m)
-		case spec.EnvMPI: // `clusterrun task mpi` sets them
+		case spec.EnvMPI: // `clusterrun task mpi` sets these variables
 		default:
 			err = fmt.Errorf("env_profiles: unknown profile %q", profile)
 		}

@@ -39,7 +39,7 @@ func tfConfig(c *hostapi.Cluster, m hostapi.Member) (string, error) {
 }
 
 // tfClusters caches the part of TF_CONFIG that all tasks of the last cluster share, because a host
-// starts many tasks of the same cluster in succession.
+// often starts many tasks of the same cluster in succession.
 var tfClusters lastTFCluster
 
 type lastTFCluster struct {
@@ -62,8 +62,8 @@ func (l *lastTFCluster) of(members hostapi.Members) (string, error) {
 	return l.text, nil
 }
 
-// tfCluster lists each type's addresses by index or, if indices are missing, maps indices to
-// addresses, because a list would misnumber later tasks.
+// tfCluster lists each type's addresses by index or, if there are gaps in the indices, maps indices
+// to addresses, because a list would misnumber later tasks.
 func tfCluster(members []hostapi.Member) map[string]any {
 	byType := map[string]map[int]string{}
 	for _, m := range members {
@@ -105,7 +105,7 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 	env["TORCHELASTIC_RUN_ID"] = p.WorkflowID
 	env["TORCHELASTIC_RESTART_COUNT"] = strconv.Itoa(p.Restart)
 	env["TORCHELASTIC_MAX_RESTARTS"] = strconv.Itoa(p.MaxRestarts)
-	// With True, even rank 0 connects to a store, and waits forever, since none exists.
+	// If it were True, even rank 0 would connect to a store, and wait forever, since there is none.
 	env["TORCHELASTIC_USE_AGENT_STORE"] = "False"
 	if p.ErrorFile != "" {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
@@ -113,7 +113,7 @@ func torch(env map[string]string, p Process, m hostapi.Member) {
 	setDefault(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
 	traces(env, p)
 	if m.LocalWorldSize > 1 {
-		// Otherwise each process uses all cores, and they slow each other down.
+		// Otherwise each process uses all cores, and the processes slow each other down.
 		setDefault(env, "OMP_NUM_THREADS", "1")
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// HookPrefix starts the names of Python hook directories.
+// HookPrefix is the prefix of the names of Python hook directories.
 const HookPrefix = "clusterrun-python-hook-"
 
-// pythonHook prepends a hook to PYTHONPATH. It removes outer runs' hooks, because one answer is
-// enough.
+// pythonHook prepends a hook to PYTHONPATH. It removes the hooks of outer runs, because one answer
+// is enough.
 func pythonHook(env map[string]string, dir string) {
 	old, set := env["PYTHONPATH"]
 	var entries []string

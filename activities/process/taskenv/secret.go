@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Secret returns this host's value for a variable, if the policy allows. base is the host worker's
-// environment. The problem explains why there is no value, and does not contain it.
+// Secret returns this host's value for a variable, if the policy allows it. base is the host
+// worker's environment. The problem explains why there is no value, and never contains the value.
 func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *spec.Problem) {
 	if from.FromFile != "" {
 		value, err := secretFile(from.FromFile, allowed)
@@ -33,7 +33,7 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	}
 	name := from.FromEnv
 	if isOwn(name) {
-		// The host worker uses these to reach the server; tasks must not get them.
+		// The host worker uses these variables to reach the server. Tasks must not get them.
 		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker and is never passed to tasks", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
@@ -59,7 +59,7 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 		return "", reasonOf(err)
 	}
 	defer f.Close()
-	// A link may lead anywhere; the descriptor shows where it led.
+	// A link may lead anywhere. The descriptor shows where it led.
 	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 	}
 }
 
-// reasonOf returns an error without its path.
+// reasonOf returns an error without the path in it.
 func reasonOf(err error) error {
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathError.Err

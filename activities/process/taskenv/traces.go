@@ -2,14 +2,15 @@ package taskenv
 
 import "path/filepath"
 
-// traceVariables hold the path prefix where torch's Flight Recorder writes the last collectives
-// when one times out; torch appends the rank. Versions from 2.2 read the second variable, and newer
-// ones prefer the first.
+// traceVariables hold the prefix of the path to which torch's Flight Recorder writes the last
+// collectives when one times out. torch appends the rank. Versions from 2.2 on read the second
+// variable, and newer ones prefer the first.
 var traceVariables = []string{"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}
 
 // traces makes the Flight Recorder write to the process's directory, unless the host worker or the
-// spec sets one of the variables. Then the second must stay unset, since torch might prefer it.
-// Whether anything is recorded stays torch's default, because recording costs time and memory.
+// spec sets one of the variables. In that case, the other must remain unset, since torch might
+// prefer it. Whether anything is recorded is left to torch's default, because recording costs time
+// and memory.
 func traces(env map[string]string, p Process) {
 	if p.TraceFile == "" {
 		return
@@ -26,8 +27,8 @@ func traces(env map[string]string, p Process) {
 	}
 }
 
-// forgetTraces removes the variables that an outer run set for its own process, which base
-// describes, to avoid overwriting that process's dump.
+// forgetTraces removes the trace variables that an outer run set for its own process (described by
+// base), so that tasks do not overwrite that process's dump.
 func forgetTraces(env, base map[string]string) {
 	dir := base[ownPrefix+"LOG_DIR"]
 	for _, name := range traceVariables {

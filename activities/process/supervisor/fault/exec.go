@@ -16,7 +16,7 @@ import (
 // Exec explains why a program could not be executed with args and env.
 func Exec(path string, args, env []string, err error) error {
 	if se, ok := errors.AsType[*Start](err); ok {
-		return se // it has its own text
+		return se // it has its own message
 	}
 	e := &Start{Text: fmt.Sprintf("cannot execute %s: %s", path, Reason(err)), Code: CodeOf(err)}
 	switch {
@@ -48,15 +48,15 @@ func Exec(path string, args, env []string, err error) error {
 	return e
 }
 
-// InterpreterFor returns a script's interpreter by its file name extension, or empty for other
-// files.
+// InterpreterFor returns the interpreter for a script, judging by its file name extension, or ""
+// for other files.
 func InterpreterFor(name string) string {
 	return map[string]string{".py": "python3", ".sh": "bash"}[filepath.Ext(name)]
 }
 
-// Interpreter returns the program that a script names in its first line, or "" if path is not a
-// script. carriage reports whether the kernel and env include a carriage return in the name, so
-// that the program does not exist.
+// Interpreter returns the program named in the first line of a script, or "" if path is not a
+// script. carriage reports whether the line ends in a carriage return, which the kernel and env
+// treat as part of the name, so that they do not find the program.
 func Interpreter(path string) (program string, carriage bool) {
 	f, err := os.Open(path)
 	if err != nil {

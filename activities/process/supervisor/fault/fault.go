@@ -16,14 +16,14 @@ import (
 var (
 	// ErrPortTaken means that a requested port is in use, or that none are left.
 	ErrPortTaken = errors.New("port taken")
-	// ErrLimit means that this host could not do it even when idle, because of a limit that its
-	// owner set.
+	// ErrLimit means that, because of a limit set by its owner, this host could not meet the
+	// request even when idle.
 	ErrLimit = errors.New("limit")
 	// ErrInvalid means that the request is invalid.
 	ErrInvalid = errors.New("invalid")
 )
 
-// Refusal is an error with its own message that matches its kind with [errors.Is].
+// Refusal is an error that has its own message and, for [errors.Is], matches its kind.
 type Refusal struct {
 	Kind error
 	Text string
@@ -35,7 +35,7 @@ func (r *Refusal) Unwrap() error { return r.Kind }
 // Refuse returns a refusal.
 func Refuse(kind error, text string) error { return &Refusal{Kind: kind, Text: text} }
 
-// Start is why a program was not started, and the resulting exit code.
+// Start describes why a program was not started, and contains the resulting exit code.
 type Start struct {
 	Text string
 	Code int
@@ -46,13 +46,15 @@ func (e *Start) Error() string { return e.Text }
 // NotStarted returns a [Start] with the code [exitcode.NotExecutable].
 func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.NotExecutable} }
 
-// Failed returns why a program was not started, from an error while doing something for it.
+// Failed returns the error for a program that was not started because of err, which occurred while
+// doing what doing describes.
 func Failed(doing string, err error) error {
 	return &Start{Text: doing + ": " + Reason(err), Code: CodeOf(err)}
 }
 
 // CodeOf returns the exit code for a program that was not started because of err. It is
-// [exitcode.Machinery] if the host reached a limit, because programs may exit with the usual code.
+// [exitcode.Machinery] if the host has reached a limit, because the usual code could also be a
+// program's.
 func CodeOf(err error) int {
 	for _, limit := range []error{unix.EMFILE, unix.ENFILE, unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.ENOMEM} {
 		if errors.Is(err, limit) {
@@ -74,8 +76,8 @@ func Reason(err error) string {
 // LimitOf returns the open file limit that caused err, in brackets, to append to its message, or ""
 // for other errors.
 //
-// The soft limit does not matter, because Go's runtime raises it to the hard limit at start, and
-// restores it for the programs that it executes, such as tasks.
+// The soft limit does not matter, because Go's runtime raises the soft limit to the hard limit when
+// it starts, and restores it for the programs that it executes, such as tasks.
 func LimitOf(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):

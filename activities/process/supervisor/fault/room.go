@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Needs is what tasks need from a host besides what our own programs use: files that the supervisor
-// opens, and processes and threads.
+// Needs is what tasks need from a host in addition to what our own programs use: files opened by
+// the supervisor, and processes and threads.
 type Needs struct{ Files, Processes int }
 
-// ownFiles is roughly how many files a supervisor opens without tasks.
+// ownFiles is the approximate number of files that a supervisor without tasks opens.
 const ownFiles = 16
 
-// Programs returns roughly what a command and the programs that it starts for itself need. Go's
-// runtime aborts a program that cannot create another thread.
+// Programs returns the approximate needs of a command and the programs that it starts for itself.
+// Go's runtime aborts a program that cannot create another thread.
 func Programs() Needs { return Needs{Processes: 16 * min(runtime.NumCPU(), 8)} }
 
-// RoomForMain returns an error if this user's process limit is too low to start a command. It costs
-// nothing with usual limits.
+// RoomForMain returns an error if this user's process limit is too low to start a command. With
+// usual limits, the check is free.
 func RoomForMain() error {
 	const threads, few = 6, 64
 	if maxProcesses() > few {
@@ -52,7 +52,7 @@ func (n Needs) Room() error {
 	}
 	most := maxProcesses()
 	if missing(n.Processes, allThreads(), most, "", "") == "" {
-		return nil // the owners do not matter and take time to read
+		return nil // even all users' processes fit, so skip the slower search by owner
 	}
 	if err := missing(n.Processes, threadsOf(os.Getuid()), most, "processes", processLimit()); err != "" {
 		return errors.New(err)
@@ -60,8 +60,8 @@ func (n Needs) Room() error {
 	return nil
 }
 
-// missing describes how needed on top of has exceeds most, or returns "". A most of 0 means no
-// limit.
+// missing describes by how much needed and has together exceed most, or returns "" if they do not.
+// A most of 0 means no limit.
 func missing(needed, has, most int, what, limit string) string {
 	if needed == 0 || most == 0 || needed+has <= most {
 		return ""
@@ -82,7 +82,7 @@ func maxProcesses() int {
 	return bounded(limit.Cur)
 }
 
-// bounded returns a limit, or 0 if it is out of reach.
+// bounded returns a limit, or 0 if the limit cannot be reached.
 func bounded(limit uint64) int {
 	if limit > 1<<31 {
 		return 0

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Ports holds a run's ports. It is locked while ports are probed and leases written to disk; other
-// runs do not wait.
+// Ports holds a run's ports. It is locked while ports are probed and leases are written to disk,
+// which does not make other runs wait.
 type Ports struct {
 	mu sync.Mutex
 	// leased holds the journalled replies.
@@ -41,7 +41,7 @@ func (l Lease) equals(other Lease) bool {
 	return slices.Equal(l.Any, other.Any) && slices.Equal(l.Fixed, other.Fixed)
 }
 
-// Remember notes a lease that an earlier supervisor gave.
+// Remember records a lease that an earlier supervisor granted.
 func (p *Ports) Remember(generation, group int, l Lease) {
 	if p.leased == nil {
 		p.leased = make(map[leaseKey]Lease)
@@ -56,12 +56,13 @@ func (p *Ports) Leased(generation, group int) Lease {
 	return p.leased[leaseKey{generation, group}]
 }
 
-// portPrefix is the prefix of abstract sockets that show leases to the supervisors of all users on
-// a machine. The kernel frees them with their holder.
+// portPrefix is the prefix of abstract sockets that show a lease to the supervisors of all users on
+// a machine. The kernel frees a socket when its holder exits.
 const portPrefix = "clusterrun-port-"
 
-// Request leases ports for a run. It is idempotent by run, generation and group. A repeated request
-// returns the same ports, and leases them again if a new supervisor does not hold them.
+// Request leases ports for a run. It is idempotent: a repeated request for the same run, generation
+// and group returns the same ports. If a new supervisor does not hold these ports, it leases them
+// again.
 type Request struct {
 	Run        runkey.Run
 	Generation int
@@ -69,20 +70,20 @@ type Request struct {
 	Group int
 	// Count is the number of arbitrary ports to lease.
 	Count int
-	// Ports are requested by number. The request fails if one is taken, even by another task of the
-	// run.
+	// Ports lists ports that are requested by number. The request fails if one of them is in use,
+	// even by another task of the run.
 	Ports []int
-	// Tasks is the number of simultaneous tasks, and Files the number of files that the supervisor
-	// opens for them besides the ports.
+	// Tasks is the number of simultaneous tasks. Files is the number of files, in addition to the
+	// ports, that the supervisor opens for them.
 	Tasks, Files int
-	// Avoid are ports that any of the run's leases requests by number.
+	// Avoid lists the ports that any of the run's leases requests by number.
 	Avoid []int
 }
 
 // Run gives [Ports] access to its run.
 type Run struct {
-	// Check reports why nothing can be leased, whether the generation ever started a process, and
-	// whether any process of the run lives.
+	// Check returns whether the generation has ever started a process and whether any process of
+	// the run is alive, or an error if nothing can be leased.
 	Check func(generation int) (began, lives bool, err error)
 	// Busy reports whether a process of an earlier generation has not ended.
 	Busy func(generation int) bool
@@ -147,8 +148,8 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	return got.Any, nil
 }
 
-// take holds a lease's ports. before lists its earlier arbitrary ports, which the generation's
-// tasks use if it began. p.mu must be held.
+// take holds a lease's ports. before lists the lease's earlier arbitrary ports, which tasks may
+// already be using if the generation began. p.mu must be held.
 func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error) {
 	got.Fixed = r.Ports
 	for i, port := range r.Ports {
@@ -160,7 +161,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 		}
 	}
 	probe := isReusable
-	if began { // a task may listen
+	if began { // a task may already be listening
 		probe = nil
 	}
 	for _, port := range before {
@@ -171,7 +172,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 			got.Any = append(got.Any, port)
 		} else if began {
 			return got, err
-		} // otherwise choose another port
+		} // otherwise, choose another port
 	}
 	if missing := r.Count - len(got.Any); missing > 0 {
 		more, err := p.holdAny(missing, r.Avoid)
@@ -208,11 +209,12 @@ func (p *Ports) lapseLater(run runkey.Run, of Run) {
 	p.lapse = timer
 }
 
-// KeepGenerations is how many generations a run remembers besides the first.
+// KeepGenerations is the number of generations, besides the first, that a run remembers.
 const KeepGenerations = 100
 
-// dropOld frees the ports that only earlier generations use, unless one of their processes is still
-// ending. The new generation does not reuse them, so that a peer of the old one cannot reach it.
+// dropOld frees the ports that only earlier generations use, unless one of these generations'
+// processes has not ended. The new generation does not reuse them, so that a peer of the old one
+// cannot reach it.
 func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	if busy(generation) {
 		return
@@ -233,12 +235,12 @@ func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	}
 }
 
-// lapseNow frees a run's ports if no process has started since they were leased.
+// lapseNow frees a run's ports if no process has been started since they were leased.
 func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
 	p.mu.Lock() // held when the timer was set
 	defer p.mu.Unlock()
 	if p.lapse != *timer {
-		return // a process started or the lease was renewed before mu was locked
+		return // before mu was locked, a process started or the lease was renewed
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
@@ -247,8 +249,8 @@ func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *slog.Logger) {
 	p.letGo(nil)
 }
 
-// Keep keeps the ports until Free, because the generation starts a process. It leases them again if
-// they just lapsed.
+// Keep keeps the ports until Free is called, because the generation is starting a process. If the
+// ports have just lapsed, it leases them again.
 func (p *Ports) Keep(generation int, log *slog.Logger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,7 +260,7 @@ func (p *Ports) Keep(generation int, log *slog.Logger) {
 			continue
 		}
 		for _, port := range l.All() {
-			// The port is not probed: a task of the run may already listen.
+			// The port is not probed, because a task of the run may already be listening on it.
 			if err := p.hold(port, nil); err != nil {
 				log.Warn("A run's port is no longer reserved for it.", "error", err)
 			}
@@ -284,8 +286,8 @@ func (p *Ports) letGo(ports []int) {
 	}
 }
 
-// hold holds a port unless it is already held. probe, if not nil, reports why no program can listen
-// on it. p.mu must be held.
+// hold holds a port unless it is already held. If probe is not nil, it returns an error if no
+// program can listen on the port. p.mu must be held.
 func (p *Ports) hold(port int, probe func(port int) error) error {
 	if port < 1 || port > 65535 {
 		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is not a port", port))

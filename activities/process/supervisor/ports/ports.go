@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindPort binds a port's name, which the kernel frees with its holder.
+// bindPort binds the socket name that stands for a port. The kernel frees the name when its holder
+// exits.
 func bindPort(port int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -26,11 +27,11 @@ func bindPort(port int) (int, error) {
 	return fd, nil
 }
 
-// isFree returns an error unless a program could listen on a port, on any address of both families.
+// isFree returns an error unless a program could listen on a port, on any address of either family.
 func isFree(port int) error { return probePort(port, false) }
 
-// isReusable is like isFree, but ignores an earlier listener's connections in TIME_WAIT, like
-// nearly all programs.
+// isReusable is like isFree, but ignores connections of an earlier listener that are in TIME_WAIT,
+// as nearly all programs do.
 func isReusable(port int) error { return probePort(port, true) }
 
 func probePort(port int, reuse bool) error {
@@ -51,7 +52,7 @@ func probePort(port int, reuse bool) error {
 		}
 		err = unix.Bind(fd, addr)
 		if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EACCES) {
-			return nil // no such family, or a port allowed only to the task
+			return nil // the family does not exist, or only the task may use the port
 		}
 		return err
 	}
@@ -92,12 +93,12 @@ func choosePorts(local string) (low, high int) {
 	case 65536-(last+1) >= fewestPorts:
 		return last + 1, 65536
 	default:
-		return lowestPort, 32768 // all are ephemeral: only the probe helps
+		return lowestPort, 32768 // all ports are ephemeral, so rely on the probe alone
 	}
 }
 
-// anyPorts returns the ports to choose from that the administrator has not reserved, from a random
-// one on.
+// anyPorts returns the ports to choose from, except those that the administrator has reserved,
+// starting at a random one.
 func anyPorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		low, high := Range()
@@ -111,8 +112,8 @@ func anyPorts() iter.Seq[int] {
 	}
 }
 
-// Free returns unleased ports below the range that the kernel uses for outgoing connections. It
-// keeps each from runs until the next is requested.
+// Free returns unleased ports below the range that the kernel uses for outgoing connections. Each
+// port is withheld from runs until the next one is requested.
 func Free() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for port := range anyPorts() {
@@ -129,7 +130,7 @@ func Free() iter.Seq[int] {
 	}
 }
 
-// reservedPorts returns whether the administrator has reserved a port.
+// reservedPorts returns a function that reports whether the administrator has reserved a port.
 func reservedPorts() func(int) bool {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_reserved_ports")
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 )
 
 // A version 2 cgroup contains a process and all its descendants, even if they change their session,
-// parents and environment. Cgroups are used if the supervisor may create them. They do not need
-// controllers.
+// parents and environment. Cgroups are used if the supervisor may create them, even if no
+// controllers are available.
 
 // Own returns the directory of this process's cgroup, or empty if it does not exist.
 func Own() string {
@@ -33,8 +33,8 @@ func Own() string {
 	return find(self, mounts, "")
 }
 
-// Place returns the path of this process's cgroup relative to the root, "" for the root, and
-// whether that belongs to any supervisor's task.
+// Place returns the path of this process's cgroup relative to the root ("" for the root itself),
+// and whether the cgroup belongs to a task of any supervisor.
 func Place() (path string, ofTask bool) {
 	self, _ := ownFiles()
 	return placeIn(self)
@@ -51,7 +51,7 @@ func placeIn(self []byte) (path string, ofTask bool) {
 
 var taskPath = lazyregexp.New(`/clusterrun-[a-z0-9]{8}/`) // see Make
 
-// ownFiles returns this process's initial cgroups and mounts.
+// ownFiles returns the cgroups and mounts that this process had initially.
 var ownFiles = sync.OnceValues(func() (self, mounts []byte) {
 	self, _ = os.ReadFile("/proc/self/cgroup")
 	mounts, _ = os.ReadFile("/proc/self/mountinfo")
@@ -70,8 +70,8 @@ func find(self, mounts []byte, controller string) string {
 	if path == "" || strings.HasPrefix(path, "/..") {
 		return "" // no cgroup, or one hidden from this container
 	}
-	// Hybrid hosts mount version 2 under the version 1 hierarchies, so search by type rather than
-	// path.
+	// Hybrid hosts mount version 2 below the version 1 hierarchies, so search by type rather than
+	// by path.
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")
@@ -106,14 +106,14 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// Make creates the parent of the task cgroups, or returns "".
+// Make creates the parent of the tasks' cgroups, and returns its path, or "" on failure.
 func Make(instance string) string {
 	parent := Own()
 	if parent == "" {
 		return ""
 	}
 	if filepath.Base(parent) == ownLeaf {
-		parent = filepath.Dir(parent) // this program was executed again
+		parent = filepath.Dir(parent) // this program has re-executed itself
 	}
 	dir := filepath.Join(parent, "clusterrun-"+instance)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -149,7 +149,7 @@ func Kill(dir string) {
 			return // no such cgroup
 		}
 	}
-	// Linux before 5.14 offers only the list of processes.
+	// Linux before 5.14 provides only the list of processes.
 	for _, pid := range PIDs(dir) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -171,13 +171,13 @@ func PIDs(dir string) (pids []int) {
 	return pids
 }
 
-// Populated reports whether anything lives in a cgroup or its descendants.
+// Populated reports whether a cgroup or its descendants contain a living process.
 func Populated(dir string) bool {
 	raw, err := os.ReadFile(dir + "/cgroup.events")
 	return err == nil && bytes.Contains(raw, []byte("populated 1"))
 }
 
-// Remove removes a cgroup and those that a task created in it.
+// Remove removes a cgroup and all cgroups that a task created in it.
 func Remove(dir string) {
 	pause := time.Millisecond
 	for range 6 {
@@ -197,7 +197,7 @@ func Remove(dir string) {
 		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
 			return
 		}
-		// The last process becomes a zombie a moment before it leaves the cgroup.
+		// The last process becomes a zombie shortly before it leaves the cgroup.
 		time.Sleep(pause)
 		pause *= 2
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // Controllers of version 2 cgroups limit memory, processors and the number of processes. A cgroup
-// that contains processes cannot delegate controllers, so the supervisor moves into a leaf of its
-// cgroup if it is alone there, as in a systemd service with Delegate=yes.
+// that contains processes cannot delegate controllers, so if the supervisor is alone in its cgroup,
+// as in a systemd service with Delegate=yes, it moves into a leaf of that cgroup.
 
 // limiting lists the controllers that limits need.
 var limiting = []string{"cpu", "memory", "pids"}
@@ -25,8 +25,8 @@ var limiting = []string{"cpu", "memory", "pids"}
 const ownLeaf = "clusterrun-supervisor"
 
 // Delegate delegates the controllers of the instance's parent cgroup to the process cgroups. It
-// returns the controllers that can now limit processes, and why some are missing. It moves self out
-// of the way if that is alone in its cgroup.
+// returns the controllers that can now limit processes, and the reason if some are missing. If
+// process self is alone in its cgroup, Delegate first moves it out of the way.
 func Delegate(instance string, self int) (there []string, why string) {
 	if instance == "" {
 		return nil, noCgroupV2
@@ -58,8 +58,8 @@ func Delegate(instance string, self int) (there []string, why string) {
 	return onlyThese(there)
 }
 
-// Prospect returns Delegate's expected result for a child of this process's cgroup, without
-// changing anything.
+// Prospect returns the result that Delegate would have for a child of this process's cgroup,
+// without changing anything.
 func Prospect() (there []string, why string) { return prospect(Own()) }
 
 func prospect(own string) (there []string, why string) {
@@ -72,7 +72,7 @@ func prospect(own string) (there []string, why string) {
 	}
 	handed := words(own, "cgroup.subtree_control")
 	for _, name := range there {
-		// The root, which lacks a type, can delegate despite its processes.
+		// The root, which does not have a type, can delegate even though it contains processes.
 		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
 			return nil, sharedCgroup
 		}
@@ -126,7 +126,8 @@ func Limit(dir string, memory int64, cpus, pids int) error {
 	var settings []setting
 	if memory > 0 {
 		settings = append(settings, setting{file: "memory.max", value: strconv.FormatInt(memory, 10)},
-			// Disable swap, and kill the whole group, because a partly killed program is useless.
+			// Disable swap, and kill the whole group, because a program is useless if only some of
+			// its processes are killed.
 			setting{"memory.swap.max", "0", true}, setting{"memory.oom.group", "1", true})
 	}
 	if pids > 0 {
@@ -157,7 +158,7 @@ func Read(dir, file string) []byte {
 func words(dir, file string) []string { return strings.Fields(string(Read(dir, file))) }
 
 func write(dir, file string, value []byte) error {
-	// O_CREATE is omitted: the kernel creates these files.
+	// O_CREATE is omitted, because the kernel creates these files.
 	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_TRUNC|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -7,28 +7,28 @@ import (
 	"strconv"
 )
 
-// OOMCounter is the kernel's count of processes killed to free memory.
+// OOMCounter is the kernel's counter of processes killed to free memory.
 type OOMCounter struct {
 	Path string // the kernel's file
-	// Scope is "cgroup" if it counts in this process's cgroup, "host" if it counts everywhere, and
-	// empty without a counter.
+	// Scope is "cgroup" if the count covers this process's cgroup, "host" if it covers the whole
+	// host, and empty if there is no counter.
 	Scope string
 }
 
-// OwnOOM returns the counter for this process and its descendants.
+// OwnOOM returns the counter that covers this process and its descendants.
 func OwnOOM() OOMCounter {
 	self, mounts := ownFiles()
 	return ownOOM(self, mounts, "/proc/vmstat")
 }
 
 func ownOOM(self, mounts []byte, host string) OOMCounter {
-	// The cgroup may lack its own counter. Version 2 also counts in all its ancestors.
+	// The cgroup may not have its own counter, but in version 2 its ancestors also count its kills.
 	for dir := find(self, mounts, ""); len(dir) > 1; dir = filepath.Dir(dir) {
 		if _, ok := OOMKills(dir); ok {
 			return OOMCounter{filepath.Join(dir, oomEvents), "cgroup"}
 		}
 	}
-	// Version 1 counts where the killed process was.
+	// Version 1 counts only in the cgroup of the killed process.
 	if dir := find(self, mounts, "memory"); dir != "" {
 		if path := filepath.Join(dir, "memory.oom_control"); hasOOMKills(path) {
 			return OOMCounter{path, "cgroup"}
@@ -40,7 +40,7 @@ func ownOOM(self, mounts []byte, host string) OOMCounter {
 	return OOMCounter{}
 }
 
-// Count returns the number of processes killed since the boot.
+// Count returns the number of processes killed since boot.
 func (c OOMCounter) Count() int {
 	n, _ := oomKills(c.Path)
 	return n

@@ -14,10 +14,10 @@ import (
 const GuardVar = "CLUSTERRUN_GUARD"
 
 // GuardName is a guard's name in process lists. It does not contain our name, since a guard must
-// survive when everything with our name is killed.
+// survive if all processes with our name are killed.
 const GuardName = "task-guard"
 
-// parentDied is a guard's parent-death signal. By default it does nothing.
+// parentDied is a guard's parent-death signal. By default, the signal has no effect.
 const parentDied = syscall.SIGCHLD
 
 // bereft is [GuardVar]'s value in a guard after its supervisor has died.
@@ -40,7 +40,7 @@ func init() {
 		os.Exit(2)
 	}
 	rename(GuardName)
-	// The signal is also sent when only the thread that started us exits.
+	// The signal is also sent if only the thread that started us exits.
 	for os.Getppid() == supervisor {
 		<-died
 	}
@@ -48,8 +48,8 @@ func init() {
 	bereft = text
 }
 
-// rename sets this process's name, by default that of the executed link. [os.WriteFile] would open
-// more files, for its poller.
+// rename sets this process's name, by default that of the executed link. [os.WriteFile] would also
+// open the poller's files.
 func rename(name string) {
 	fd, err := syscall.Open("/proc/self/comm", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // MostCPUs limits CPU numbers.
 const MostCPUs = 8192
 
-// onCPUs calls fork with the current thread bound to cpus, so that the child is also bound. Without
-// cpus the child may use all the supervisor's CPUs. The caller must have locked the thread.
+// onCPUs calls fork with the current thread bound to cpus, so that the child is also bound. If cpus
+// is empty, the child may use all of the supervisor's CPUs. The caller must have locked the thread.
 func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
@@ -45,7 +45,7 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 }
 
 // unbind restores the thread's CPUs. It must not fail, or the next child would also be bound. If
-// the previously allowed CPUs are gone, it allows all.
+// the previously allowed CPUs are gone, it allows all CPUs.
 func unbind(before unix.CPUSetDynamic) {
 	if unix.SchedSetaffinityDynamic(0, before) != nil {
 		before.Fill()

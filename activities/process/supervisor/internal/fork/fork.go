@@ -13,17 +13,17 @@ import (
 )
 
 // Forker forks for a supervisor on one OS thread that lives as long as the supervisor. A
-// parent-death signal is sent when the *thread* that forked dies (golang/go#27505), and the runtime
-// may end other threads at any time.
+// parent-death signal is sent when the *thread* that forked exits (golang/go#27505), and the
+// runtime may terminate other threads at any time.
 type Forker struct {
 	requests chan func()
 	quit     chan struct{}
-	apart    bool // the thread has its own mask
+	apart    bool // the thread has its own file mode creation mask
 	score    oomScore
 	stopped  chan struct{}
 	// window is held from a fork until the child is registered. Code that finds an unknown child
-	// also takes window, and looks again. It is a channel rather than a lock because a fork waits
-	// until the program is loaded, which can take forever if its file server is gone.
+	// acquires window and checks again. It is a channel rather than a lock, because a fork waits
+	// until the program is loaded, which may never happen if its file server is gone.
 	window chan struct{}
 }
 
@@ -62,9 +62,9 @@ func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, regis
 
 // How configures a fork.
 type How struct {
-	CPUs  []int // the CPUs to bind it to, or empty for all
+	CPUs  []int // the CPUs to which it is bound, or empty for all
 	Login bool  // use a login's mask
-	// Limits are the limits of setrlimit(2).
+	// Limits are set with setrlimit(2).
 	Limits []Rlimit
 	// Protected reports whether the child keeps the supervisor's OOM score.
 	Protected bool
@@ -73,7 +73,7 @@ type How struct {
 // loginMask is a login's file mode creation mask.
 const loginMask = 0o022
 
-// StartAs starts a program according to how.
+// StartAs starts a program as described by how.
 func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
@@ -83,8 +83,8 @@ func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.Proc
 			if f.apart {
 				defer unix.Umask(unix.Umask(loginMask))
 			}
-			// The child changes its user while it shares our memory, which may make us dumpable
-			// (fs.suid_dumpable).
+			// The child changes its user while it shares our memory, which may make this process
+			// dumpable (fs.suid_dumpable).
 			defer func() { _ = proc.SetUndumpable() }()
 		}
 		if !how.Protected {
@@ -104,7 +104,7 @@ func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.Proc
 	}
 }
 
-// Between calls do while no fork is in progress. It returns false if a fork hangs.
+// Between calls do at a time when no fork is in progress. It returns false if a fork hangs.
 func (f *Forker) Between(do func()) bool {
 	timer := time.NewTimer(forkPatience)
 	defer timer.Stop()

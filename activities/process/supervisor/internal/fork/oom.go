@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// oomScore is this process's oom_score_adj. When the host runs out of memory, the kernel kills the
-// supervisor last and treats its children like any other program.
+// oomScore is this process's oom_score_adj. When the host runs out of memory, the kernel should
+// kill the supervisor last, and treat its children like any other program.
 type oomScore struct {
 	file string
 	// protected reports whether the supervisor runs with [OOMProtected]. Its children get the score
@@ -19,12 +19,12 @@ type oomScore struct {
 const (
 	// OOMFile holds this process's score.
 	OOMFile = "/proc/self/oom_score_adj"
-	// OOMProtected keeps the supervisor alive as long as the OOM killer can kill another
-	// process.
+	// OOMProtected is a score with which the supervisor stays alive as long as the OOM killer can
+	// kill another process.
 	OOMProtected = -900
 )
 
-// protect lowers this process's score if CAP_SYS_RESOURCE permits.
+// protect lowers this process's score if CAP_SYS_RESOURCE permits it.
 func protect(file string) oomScore {
 	s := oomScore{file: file}
 	b, err := os.ReadFile(file)
@@ -38,8 +38,8 @@ func protect(file string) oomScore {
 	return s
 }
 
-// lower gives this process its children's score until raise is called, because a child starts with
-// its parent's score.
+// lower sets this process's score to that of its children until raise is called, because a child
+// inherits its parent's score.
 func (s oomScore) lower() (raise func()) {
 	if !s.protected || s.write(s.children) != nil {
 		return func() {}
@@ -47,7 +47,7 @@ func (s oomScore) lower() (raise func()) {
 	return func() { _ = s.write(OOMProtected) }
 }
 
-// restore gives this process its children's score.
+// restore sets this process's score to that of its children.
 func (s oomScore) restore() {
 	if s.protected {
 		_ = s.write(s.children)
@@ -59,5 +59,5 @@ func (s oomScore) write(n int) error { return os.WriteFile(s.file, []byte(strcon
 // Protect lowers this process's score if permitted.
 func (f *Forker) Protect() { f.score = protect(OOMFile) }
 
-// Restore gives this process its children's score.
+// Restore sets this process's score to that of its children.
 func (f *Forker) Restore() { f.score.restore() }

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copier copies a run's output from pipes to files, and owns the read ends. A program that reopens
-// /dev/stderr opens the pipe rather than the file, so it cannot truncate earlier output.
+// copier copies a run's output from pipes to files, and owns the pipes' read ends. A program that
+// reopens /dev/stderr opens the pipe rather than the file, so it cannot truncate earlier output.
 //
-// One goroutine serves the pipes in the order they became readable. It needs a thread only while it
-// copies, and exists only while there is a pipe.
+// One goroutine serves the pipes in the order in which they become readable. It uses a thread only
+// while it copies, and exists only while there is a pipe.
 type copier struct {
 	of *Outputs
-	// mu is held while output is copied. The outputs' lock, and those that [Outputs.Begin]'s stop
-	// acquires, may be acquired while holding mu. A file may be on a server that is gone, so every
-	// wait for mu must be bounded.
+	// mu is held while output is copied. The lock of Outputs, and those that the stop function of
+	// [Outputs.Begin] acquires, may be acquired while mu is held. A file may be on a server that is
+	// gone, so every wait for mu must be bounded.
 	mu sync.Mutex
-	// ready is an epoll(7) of the pipes, or nil without pipes.
+	// ready is an epoll(7) instance for the pipes, or nil if there are no pipes.
 	ready   *os.File
 	streams map[int]*Stream // by the pipe's descriptor
 	buf     *[readSize]byte
@@ -33,18 +33,18 @@ var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 const (
 	// pipeSize is a pipe's initial size, the kernel's default with 4 KiB pages. loudSize is the
-	// size of a pipe that was once nearly full. The kernel limits the total size of a user's pipes,
-	// so not all of them start large.
+	// size of a pipe that has once been nearly full. The kernel limits the total size of a user's
+	// pipes, so not all of them start large.
 	pipeSize = 64 << 10
 	loudSize = 256 << 10
 	// terminalSize exceeds a pseudoterminal's capacity.
 	terminalSize = 128 << 10
-	// readSize is the size of one read. It is larger than a pipe, so that a read splits only writes
-	// that are larger than a pipe.
+	// readSize is the size of one read. It exceeds a pipe's size, so that only writes that are
+	// larger than a pipe are split between reads.
 	readSize = loudSize + 4<<10
-	// shortest and longest limit the copier's pause between rounds, which merges many small writes.
-	// The pause depends on how full the pipes are after a round, because programs must not have to
-	// wait for full pipes. A pipe that was idle is read immediately.
+	// shortest and longest limit the copier's pause between rounds, which combines many small
+	// writes. The pause depends on how full the pipes are after a round, because programs must not
+	// have to wait for full pipes. A pipe that was idle is read immediately.
 	shortest = 50 * time.Microsecond
 	longest  = time.Millisecond
 )
@@ -86,8 +86,8 @@ func (c *copier) addLocked(s *Stream) error {
 }
 
 // control changes the set of pipes that the copier waits for. A pipe is reported once and must then
-// be rearmed, because each write to an armed pipe wakes us, even if the pipe is known to be
-// readable.
+// be rearmed. Otherwise, each write to a pipe would wake the copier, even if the pipe is already
+// known to be readable.
 func (c *copier) control(op, pipe int) error {
 	conn, err := c.ready.SyscallConn()
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *copier) control(op, pipe int) error {
 	return errors.Join(cerr, err)
 }
 
-// armLocked rearms the reported pipes.
+// armLocked rearms the pipes that were reported.
 func (c *copier) armLocked(events []unix.EpollEvent) {
 	for _, e := range events {
 		if s := c.streams[int(e.Fd)]; s != nil && s.held == nil {
@@ -110,7 +110,8 @@ func (c *copier) armLocked(events []unix.EpollEvent) {
 // retryEvery is the interval between attempts to write to a full disk.
 const retryEvery = 50 * time.Millisecond
 
-// retryLaterLocked retries writing what a stream holds, until its pipe can be rearmed.
+// retryLaterLocked repeatedly tries to write what a stream holds, until the stream's pipe can be
+// rearmed.
 func (c *copier) retryLaterLocked(s *Stream) {
 	time.AfterFunc(retryEvery, func() {
 		c.mu.Lock()
@@ -131,7 +132,7 @@ func (c *copier) retryLocked(s *Stream) (ok bool) {
 	return ok
 }
 
-// take takes what the streams hold.
+// take takes the output that the streams hold.
 func (c *copier) take() (all []Unkept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *copier) closeLocked() {
 	c.ready, c.buf, c.streams = nil, nil, nil
 }
 
-// removeLocked closes a stream, which may not have been added.
+// removeLocked closes a stream, whether or not it was added.
 func (c *copier) removeLocked(s *Stream) {
 	if c.streams[s.pipe] == s {
 		_ = c.control(unix.EPOLL_CTL_DEL, s.pipe)
@@ -202,7 +203,7 @@ func (c *copier) run(ready *os.File) {
 	}
 }
 
-// pause is a more precise [time.Sleep]. The runtime's poller counts in milliseconds.
+// pause is a more precise [time.Sleep]. The runtime's poller has a resolution of milliseconds.
 func pause(d time.Duration) {
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &unix.Timespec{Nsec: int64(d)}, nil)
 }
@@ -217,8 +218,8 @@ func pollNow(epoll int, events []unix.EpollEvent) int {
 	}
 }
 
-// roundLocked reads once from each pipe that ready reported. It returns how full the fullest was,
-// from 0 to 1.
+// roundLocked reads once from each pipe that ready reported. It returns how full the fullest pipe
+// was, from 0 to 1.
 func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full float64) {
 	for _, e := range events {
 		if s := c.streams[int(e.Fd)]; s != nil && c.ready == ready {
@@ -228,8 +229,8 @@ func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full flo
 	return full
 }
 
-// copyLocked copies the result of one read from a pipe and returns its size, 0 if nothing is there
-// or the pipe was closed.
+// copyLocked copies the result of one read from a pipe and returns its size. The size is 0 if the
+// pipe is empty or was closed.
 func (c *copier) copyLocked(s *Stream) int {
 	n := c.copyOnce(s)
 	if s.relay != nil && n > 0 {
@@ -250,7 +251,7 @@ func (c *copier) copyOnce(s *Stream) int {
 		c.removeLocked(s)
 		return 0
 	}
-	// A page may hold only one write of half its size.
+	// The pipe may be nearly full, because a page may hold a single write of only half its size.
 	if n >= pipeSize/2 && !s.loud {
 		s.loud = true
 		setPipeSize(s.pipe, loudSize)
@@ -269,7 +270,7 @@ func (c *copier) copyOnce(s *Stream) int {
 		c.retryLaterLocked(s)
 	}
 	if errors.Is(err, errReaderGone) {
-		c.removeLocked(s) // its program also gets SIGPIPE
+		c.removeLocked(s) // the program also gets SIGPIPE
 	}
 	return n
 }
@@ -300,8 +301,8 @@ func (c *copier) drainLocked(s *Stream) {
 	}
 }
 
-// awaitRoomLocked waits until a stream's held output is written or lost. It unlocks c.mu while it
-// waits.
+// awaitRoomLocked waits until the output that a stream holds is written or lost. It unlocks c.mu
+// while it waits.
 func (c *copier) awaitRoomLocked(s *Stream) {
 	for c.streams[s.pipe] == s && s.held != nil {
 		c.mu.Unlock()
@@ -313,8 +314,8 @@ func (c *copier) awaitRoomLocked(s *Stream) {
 	}
 }
 
-// end copies the rest of a process's output. If anything else holds the pipes, copying continues
-// until it closes them.
+// end copies the rest of a process's output. If another process holds the pipes, copying continues
+// until that process closes them.
 func (c *copier) end(streams []*Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,7 +327,7 @@ func (c *copier) end(streams []*Stream) {
 	}
 }
 
-// catchUpLocked copies the readable pipes, in the order they became readable.
+// catchUpLocked copies the readable pipes, in the order in which they became readable.
 func (c *copier) catchUpLocked() {
 	if c.ready == nil || len(c.streams) == 0 {
 		return

@@ -16,15 +16,17 @@ import (
 // Files configures where, and as which user, a process's files are created.
 type Files struct {
 	User *hostuser.User // nil means our own
-	// Dir is created, with its parents, inside Root, which links must not leave. Root may be empty.
+	// Dir is created, with its parents, within Root, and links must not lead out of Root. Root may
+	// be empty.
 	Dir, Root string
-	// Mode is the created directories' mode. By default only the user may read them.
+	// Mode is the mode of the directories that are created. By default, only the user may read
+	// them.
 	Mode fs.FileMode
 }
 
 // Dir is the directory for a process's files.
 type Dir struct {
-	root *os.Root // links must not leave it; nil if unknown
+	root *os.Root // links must not lead out of it; nil if unknown
 	path string   // root's path
 	mode fs.FileMode
 }

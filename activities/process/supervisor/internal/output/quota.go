@@ -12,21 +12,23 @@ import (
 
 // Outputs copies the output of a run's processes to their files, within a limit.
 type Outputs struct {
-	copiers [4]copier // at most one per processor is used
-	// Single allows one copier, so that lines of different processes are not mixed.
+	copiers [4]copier // no more than one per processor are used
+	// Single limits the outputs to one copier, so that lines of different processes are not mixed.
 	Single bool
 
 	taker atomic.Pointer[context.Context] // see Take
 
 	mu sync.Mutex
 	of map[*Output]bool
-	// next counts the outputs.
+	// next is the number of outputs so far.
 	next int
-	// bytes is the limit; 0 means no limit. Excess output is dropped, or processes are stopped.
+	// bytes is the limit; 0 means no limit. If it is exceeded, the excess is dropped or processes
+	// are stopped.
 	bytes int64
 	drop  bool
-	// written counts the run's bytes, without the output of processes that were stopped for it.
-	// After they end, the remaining processes share the whole limit.
+	// written is the number of bytes that the run has written, excluding the output of processes
+	// that were stopped for exceeding the limit. After these have ended, the remaining processes
+	// share the whole limit.
 	written int64
 }
 
@@ -37,7 +39,8 @@ type Output struct {
 	copier  *copier
 	streams []*Stream
 	stop    func() // see Begin
-	// written counts its bytes that are in files, and dropped those that are not.
+	// written is the number of its bytes that are in files, and dropped the number of those that
+	// are not.
 	written, dropped int64
 	// stopped reports whether the process was stopped for writing too much.
 	stopped bool
@@ -72,8 +75,8 @@ func (o *Outputs) Begin(quota Quota, streams []*Stream, stop func()) (*Output, e
 	return made, nil
 }
 
-// enterLocked assigns a copier to an output. One thread at a time writes a file, and one processor
-// may not suffice for all files.
+// enterLocked assigns a copier to an output. Only one thread writes a file at a time, but a single
+// processor may not suffice for all files.
 func (o *Outputs) enterLocked(out *Output) *Output {
 	most := min(len(o.copiers), runtime.GOMAXPROCS(0))
 	if o.Single {
@@ -91,16 +94,16 @@ func (o *Outputs) enterLocked(out *Output) *Output {
 }
 
 // End returns once the process's output is in its files. No process that is known to belong to it
-// may be alive. dropped counts the bytes that are not in the files.
+// may be alive. dropped is the number of bytes that are not in the files.
 //
-// excess is not empty if the process ended because it wrote too much: it was blamed, as Begin's
-// stop does, or there is no other reason.
+// excess is not empty if the process ended because it wrote too much. This is the case if it was
+// blamed, by the function that Begin received as stop, or if there is no other reason.
 func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
 	out.copier.end(out.streams)
 	o := out.all
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// It may have written too much since the last check.
+	// The process may have written too much since the last check.
 	if !other && (out.stopped || o.loudestLocked() == out) {
 		blamed = true
 	}
@@ -125,8 +128,9 @@ type Unkept struct {
 	Data []byte
 }
 
-// Take returns output that waited too long for a full disk, in the order of each stream. It is not
-// written to the files. Until taker is canceled, programs wait for their output to be taken.
+// Take returns output that has waited too long because of a full disk, in the order of each stream.
+// This output is not written to the files. Until taker is canceled, programs wait for their output
+// to be taken.
 func (o *Outputs) Take(taker context.Context) (all []Unkept) {
 	o.taker.Store(&taker)
 	for i := range o.copiers {
@@ -181,7 +185,7 @@ func (o *Outputs) stopExcess() {
 }
 
 // loudestLocked returns the largest output if the run is over the limit. It returns nil while a
-// process that was stopped for it has not ended.
+// process that was stopped for this reason has not ended.
 func (o *Outputs) loudestLocked() (most *Output) {
 	if o.drop || o.bytes == 0 || o.written <= o.bytes {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeptEnd is how many bytes are kept of output for the owner.
+// KeptEnd is the number of bytes that are kept from the end of output for the owner.
 const KeptEnd = 64 << 10
 
-// followSize occasionally resizes a pseudoterminal to match the owner's terminal.
+// followSize resizes a pseudoterminal to match the owner's terminal, at intervals.
 func (s *Stream) followSize() {
 	r := s.relay
 	if !r.terminal || time.Since(r.sized) < time.Second {
@@ -40,8 +40,8 @@ type relay struct {
 	// match the owner's terminal.
 	terminal bool
 	sized    time.Time
-	// end is the latest output, which is finally written to place. more reports whether there was
-	// more.
+	// end is the latest output, which is written to place when the process ends. more reports
+	// whether there was earlier output.
 	end   []byte
 	more  bool
 	place Place
@@ -84,8 +84,8 @@ func (s *Stream) keepEnd() {
 	s.relay.end = nil
 }
 
-// completeLine keeps copying briefly while a stream for the owner ends mid-line, so that other
-// output does not split one write.
+// completeLine briefly continues copying if a stream for the owner ends mid-line, so that other
+// output does not split a write.
 func (c *copier) completeLine(s *Stream) {
 	for range 16 {
 		if c.streams[s.pipe] != s || !s.midline {
@@ -102,12 +102,12 @@ func (c *copier) completeLine(s *Stream) {
 }
 
 // Relayed returns the stream that copies pipe to the owner's stdout (0) or stderr (1), and keeps
-// the end. terminal reports whether the pipe is a pseudoterminal.
+// the end of the output. terminal reports whether the pipe is a pseudoterminal.
 func Relayed(pipe int, to *os.File, end Place, which int, terminal bool) *Stream {
 	return &Stream{pipe: pipe, file: to, relay: &relay{which: which, terminal: terminal, place: end}}
 }
 
-// Which returns which of the owner's outputs a stream goes to, if any.
+// Which returns the owner's output to which a stream is copied, if any.
 func (s *Stream) Which() (which int, relayed bool) {
 	if s.relay == nil {
 		return 0, false

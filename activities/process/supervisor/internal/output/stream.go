@@ -13,7 +13,7 @@ import (
 )
 
 // NewPipe returns a pipe that blocks only at the write end. It belongs to the user who creates it,
-// who can reopen it as /dev/stdout.
+// so that this user's programs can reopen it as /dev/stdout.
 func NewPipe() (r, w int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -28,7 +28,7 @@ func NewPipe() (r, w int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// setPipeSize resizes a pipe, unless the user's pipes use too much memory.
+// setPipeSize resizes a pipe, unless the user's pipes already use too much memory.
 func setPipeSize(fd, size int) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor
 }
@@ -47,23 +47,23 @@ type Stream struct {
 	loud   bool // see loudSize
 	// midline reports whether the file ends mid-line.
 	midline bool
-	// held is output that does not fit on the disk. Writing it is retried until holdFor after
-	// heldSince. Meanwhile the pipe is not read, so its program waits and nothing is lost.
+	// held is output that does not fit on the disk. Writing it is retried until holdFor has passed
+	// since heldSince. Until then, the pipe is not read, so the program waits and nothing is lost.
 	held      []byte
 	heldSince time.Time
-	// lost counts the bytes that could not be written since the last successful write; why is the
-	// reason.
+	// lost is the number of bytes that could not be written since the last successful write, and
+	// why is the reason.
 	lost int64
 	why  string
-	// cut counts the bytes over the quota.
+	// cut is the number of bytes that exceed the quota.
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
 	relay *relay // for output to the owner, otherwise nil
 }
 
-// Through returns the write end of a pipe to a regular file, and the stream to copy. It returns
-// anything but a regular file, such as /dev/null, itself. It owns fd.
+// Through returns the write end of a pipe to a regular file, and the stream to copy. Anything else,
+// such as /dev/null, it returns unchanged. It owns fd.
 func Through(fd int, path string) (int, *Stream, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -77,7 +77,7 @@ func Through(fd int, path string) (int, *Stream, error) {
 	return w, &Stream{pipe: r, file: os.NewFile(uintptr(fd), path)}, nil //nolint:gosec // a descriptor
 }
 
-// errReaderGone is returned if nothing reads the output.
+// errReaderGone means that no process reads the output.
 var errReaderGone = errors.New("its reader has exited")
 
 // CloseStreams closes streams that [Outputs.Begin] did not take.
@@ -109,7 +109,8 @@ const holdFor = 5 * time.Second
 // isFull reports whether the write may succeed later.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// isTaken reports whether a side takes what the disk cannot hold; see [Outputs.Take].
+// isTaken reports whether a side takes the output that does not fit on the disk; see
+// [Outputs.Take].
 func (s *Stream) isTaken() bool {
 	taker := s.output.all.taker.Load()
 	return taker != nil && (*taker).Err() == nil
@@ -125,8 +126,8 @@ func (s *Stream) take() []byte {
 	return data
 }
 
-// retry writes the held bytes. It returns false while the disk is full, and how many bytes are lost
-// because it was full for too long.
+// retry writes the held bytes. It returns false while the disk is full, and the number of bytes
+// lost because the disk was full for too long.
 func (s *Stream) retry() (lost int64, ok bool) {
 	n, err := s.file.Write(s.held)
 	if n > 0 {
@@ -151,7 +152,7 @@ func (s *Stream) giveUp() int64 {
 }
 
 // write appends to the file and holds what does not fit. It returns how many bytes could not be
-// written, and notes it in the file once possible.
+// written, and writes a note about them to the file as soon as possible.
 func (s *Stream) write(b []byte) (lost int64, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -180,7 +181,7 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 	return lost, err
 }
 
-// tellLoss writes a note with the number of lost bytes. It returns an error if the disk is still
+// tellLoss writes the number of lost bytes to the file. It returns an error if the disk is still
 // full.
 func (s *Stream) tellLoss() error {
 	if s.lost > 0 {
@@ -192,7 +193,7 @@ func (s *Stream) tellLoss() error {
 	return nil
 }
 
-// note writes our own line, or nothing.
+// note writes a line of our own, completely or not at all.
 func (s *Stream) note(line string) error {
 	if s.midline {
 		line = "\n" + line
@@ -208,7 +209,7 @@ func (s *Stream) note(line string) error {
 	return err
 }
 
-// cutOff counts bytes over the quota. The first call notes that in the file.
+// cutOff counts bytes that exceed the quota. The first call writes a note about it to the file.
 func (s *Stream) cutOff(bytes, quota int64) {
 	if s.cut == 0 {
 		_ = s.note(fmt.Sprintf("clusterrun: further output is discarded because logs.quota is %d bytes\n", quota))
@@ -216,7 +217,7 @@ func (s *Stream) cutOff(bytes, quota int64) {
 	s.cut += bytes
 }
 
-// end completes the file when the process ends, with notes about missing output.
+// end completes the file when the process has ended, with notes about missing output.
 func (s *Stream) end() {
 	if s.ended {
 		return
@@ -254,5 +255,5 @@ func (p Place) create() (f *os.File) {
 	return f
 }
 
-// Appending is the flags to open a file for output.
+// Appending holds the flags for opening an output file.
 const Appending = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT
