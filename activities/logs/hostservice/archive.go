@@ -49,8 +49,9 @@ func number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// storeArchive stores an archive and keeps it until the query's run has ended. Its answer describes
-// how to read the archive. If the archive is already stored, the body is not read.
+// storeArchive stores an archive and keeps it until the run in the query has ended. The answer
+// describes how to read the archive. If the archive is already stored, the request's body is not
+// read.
 func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 	digest, query := r.PathValue("digest"), r.URL.Query()
 	of := shipped.Upload{WorkflowID: query.Get("run"), Namespace: query.Get("namespace"), Server: query.Get("server")}
@@ -63,7 +64,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 		return
 	}
 	defer unlock()
-	// Keep comes first, so that a concurrent sweep does not remove the archive.
+	// Call Keep first, so that a concurrent sweep does not remove the archive.
 	err = s.Archives.Keep(digest, of)
 	if err == nil {
 		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
@@ -103,8 +104,8 @@ type Sink interface {
 	Len() int64
 }
 
-// ReadArchive reads the part of an archive that the sink does not have yet. It reconnects when the
-// connection breaks, and gives up when no data has arrived for a while. Sink errors are returned
+// ReadArchive reads the part of an archive that the sink does not have yet. If the connection
+// breaks, it reconnects. If no data arrives for a while, it gives up. Sink errors are returned
 // unchanged.
 func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) error {
 	again := reconnect
@@ -149,7 +150,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	return c.failed(err)
 }
 
-// sinkOf marks a sink's errors.
+// sinkOf marks the errors that a sink returns.
 type sinkOf struct{ Sink }
 
 type sinkError struct{ error }

@@ -25,11 +25,12 @@ type Client struct {
 	url     string
 	run     string
 	http    *http.Client
-	// giveUpAfter limits how long the host may remain silent although it has more output.
+	// giveUpAfter limits how long the host may send nothing although it has more output.
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if the run does not know the service that answers.
+// errCertificate means that the certificate of the service that answers is not the one that the run
+// reported.
 var errCertificate = errors.New("the run does not have this certificate; another host worker uses that address, or its state directory was recreated")
 
 const (
@@ -37,7 +38,7 @@ const (
 	answerTakes = 5 * time.Second
 	// storingTakes limits the time a host may take to store an archive on its disk.
 	storingTakes = time.Minute
-	// maxUnread limits the bytes that are read ahead of the sink.
+	// maxUnread limits the bytes that are read before the sink takes them.
 	maxUnread = 1 << 20
 	// maxListing limits a listing, and maxText an error message.
 	maxListing, maxText = 64 << 20, 4 << 10
@@ -77,7 +78,7 @@ func checkFingerprint(given []*x509.Certificate, want string) error {
 	return nil
 }
 
-// Close closes idle connections.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Host returns the host's name.
@@ -102,8 +103,8 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 const maxFile = 16 << 20
 
 // ReadFile returns a whole file of a process: stdout, stderr, error, result, start, usage or the
-// name of a stack file. The error is [fs.ErrNotExist] for a missing file; files larger than 16 MiB
-// also fail.
+// name of a stack file. If the file does not exist, the error is [fs.ErrNotExist]. Reading a file
+// larger than 16 MiB also fails.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
 	var b []byte
 	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {
@@ -149,7 +150,7 @@ func (c *Client) EachPiece(ctx context.Context, rank, attempt int, file string, 
 	return nil
 }
 
-// statusError is an answer that does not report success.
+// statusError is an answer that reports a failure.
 type statusError struct {
 	code int
 	text string
@@ -162,7 +163,7 @@ func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && (e.code == http.StatusNotFound || e.code == http.StatusGone)
 }
 
-// ask sends a request about the run and returns the answer if it is a success.
+// ask sends a request about the run and returns the answer if it reports success.
 func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -174,14 +175,14 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 	}
 	response, err := c.send(ctx, method, c.run+path, content, -1)
 	if method == http.MethodGet && errors.Is(err, io.EOF) {
-		// The process that had accepted the connection exited. Its successor accepts the next
-		// connection.
+		// The process that had accepted the connection has exited. Its successor will accept the
+		// next one.
 		response, err = c.send(ctx, method, c.run+path, nil, -1)
 	}
 	return response, err
 }
 
-// send sends a request with a body of the given size; -1 means unknown.
+// send sends a request with a body of the given size, which is -1 if unknown.
 func (c *Client) send(ctx context.Context, method, path string, content io.Reader, size int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, content)
 	if err != nil {
@@ -204,7 +205,7 @@ func (c *Client) send(ctx context.Context, method, path string, content io.Reade
 }
 
 func (c *Client) failed(err error) error {
-	// Remove the address: the error already names it.
+	// Remove the address, because the error already names it.
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}

@@ -19,32 +19,34 @@
 // where run is the ID of the run's first execution.
 //
 // The end of an answer is always marked. An output ends with its last record, and a file with the
-// trailer Clusterrun-End, which contains its size. A response without that mark was cut off.
+// trailer Clusterrun-End, which contains the file's size. A response without such a mark is
+// incomplete.
 //
 // # Records
 //
 // An output is a sequence of records, each a line of JSON ([record]). A record with length n is
-// followed by n bytes of one stream. A [tasklog.Follower] feeds the output and reads no faster than
-// the client, so a client that does not read costs only one buffer. [Client.Follow] is the client
-// side, and delivers [tasklog.Chunk] values like a follower of files. When its connection has
-// broken, the client sends the offsets that it has reached, so no byte is lost or repeated.
+// followed by n bytes of one stream. The output comes from a [tasklog.Follower], which reads no
+// faster than the client, so a client that does not read costs only one buffer. [Client.Follow] is
+// the client side, and delivers [tasklog.Chunk] values like a follower of files. After its
+// connection has broken, the client sends the offsets that it has reached, so that no bytes are
+// lost or repeated.
 //
 // # Who may read
 //
-// This section is about runs' files. Archives work the same way: a token allows its holder to read
-// one archive, by its digest, or to store archives. The fleet gives a token for storing to anyone
-// who may query the fleet.
+// The following applies to runs' files. Archives work the same way: a token allows its holder to
+// read one archive, identified by its digest, or to store archives. Anyone who may query the fleet
+// receives a token for storing archives from it.
 //
-// A request needs a token (Authorization: Bearer). The token names a run, the directory that
-// contains the run's files and, if the host worker runs as root, the tasks' user, as whom the files
-// are read. The token is signed with a key in the state directory, so the host need not store the
-// token, and files can be read for as long as they exist, even if the run was forgotten long ago.
-// The run gives its token to anyone who may query its status. All other requests get the same
-// answer, 404, regardless of the reason.
+// A request needs a token (Authorization: Bearer). The token names a run and the directory that
+// contains the run's files. If the host worker runs as root, it also names the tasks' user, as whom
+// the files are read. The token is signed with a key in the state directory, so the host need not
+// store it, and files can be read for as long as they exist, even if the run was forgotten long
+// ago. Anyone who may query a run's status receives the token from the run. Requests without a
+// valid token always get the answer 404, whatever the reason.
 //
-// Questions about leases need a separate token, which only the run's hosts get.
+// Questions about leases require a separate token, which only the run's hosts receive.
 //
-// The certificate is made once and kept in the state directory. Clients identify the certificate by
-// its fingerprint, which they also get from the run, so no authority has to sign the certificate,
-// and its names and dates are meaningless.
+// The certificate is created once and kept in the state directory. Clients identify it by its
+// fingerprint, which they also receive from the run. So it need not be signed by an authority, and
+// its names and dates do not matter.
 package hostservice

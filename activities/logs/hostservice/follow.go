@@ -17,19 +17,18 @@ import (
 // FollowOptions configures a [Follower].
 type FollowOptions struct {
 	Selection tasklog.Selection
-	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
+	// WholeLines reports whether unfinished lines are held back; see [tasklog.WholeLines].
 	WholeLines bool
-	// Live makes the follower read new output until [Follower.Stop]; otherwise it reads only
-	// existing output.
+	// Live reports whether the follower reads new output until [Follower.Stop] is called. If false,
+	// it reads only existing output.
 	Live bool
-	// OnError is called with errors of files on the host. OnTrouble is called with an error when
-	// the host becomes unreachable, and with nil when it can be reached again.
+	// OnError is called with errors about files on the host. OnTrouble is called with an error when
+	// the host becomes unreachable, and with nil when it is reachable again.
 	OnError, OnTrouble func(error)
 }
 
 // Follower reads the output of a run's processes on another host, as [tasklog.Follower] does
-// locally. While the host is unreachable, the follower retries; it then continues at the same
-// offset.
+// locally. If the host is unreachable, the follower retries, and then continues at the same offset.
 type Follower struct {
 	client *Client
 	sink   func(tasklog.Chunk)
@@ -37,13 +36,13 @@ type Follower struct {
 
 	live     context.Context // done once Stop is called
 	stopLive context.CancelFunc
-	ctx      context.Context // done once no call of Stop is waiting
+	ctx      context.Context // done once no call to Stop is waiting
 	stop     context.CancelFunc
 	done     chan struct{}
 	failure  error
 	there    map[int][]int
 
-	// The fields below belong to run's goroutine.
+	// Only the goroutine of run uses the fields below.
 
 	cursors  map[tasklog.Stream]*cursor
 	buf      []byte
@@ -58,7 +57,7 @@ type cursor struct {
 }
 
 const (
-	// giveUpAfter limits how long a host may remain silent although it has more output.
+	// giveUpAfter limits how long a host may send nothing although it has more output.
 	giveUpAfter = 5 * time.Second
 	// maxPiece limits the length of a record.
 	maxPiece = 4 << 20
@@ -73,8 +72,8 @@ func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Stop reads everything that exists when it is called, and stops reading. If that fails, it returns
-// the reason, and the output is incomplete. If ctx is done first, it returns ctx's error.
+// Stop reads everything that exists when Stop is called, and then stops reading. If that fails, it
+// returns the reason, and the output is incomplete. If ctx is done first, it returns ctx's error.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stopLive()
 	defer f.stop()
@@ -121,7 +120,7 @@ func (f *Follower) follow() {
 		news, err := f.read(f.live, true)
 		if err == nil || isFinal(err) {
 			// The run has released the host, or its output is unavailable. If the run reserves the
-			// host again, the last read gets that output.
+			// host again, the final read includes the new output.
 			<-f.live.Done()
 			return
 		}
@@ -141,7 +140,7 @@ func (f *Follower) reached(err error) {
 }
 
 // read sends one request and delivers the records of the answer. It reports whether there were any
-// records, and fails unless the last one marks the end.
+// records, and returns an error unless the last one marks the end.
 func (f *Follower) read(ctx context.Context, live bool) (news bool, err error) {
 	q := Query{Selection: f.opts.Selection, WholeLines: f.opts.WholeLines, Follow: live}
 	for s, c := range f.cursors {
@@ -218,7 +217,7 @@ func (f *Follower) deliver(r record) {
 		c = &cursor{offset: r.Offset}
 		f.cursors[r.Stream] = c
 	}
-	// If the offset differs, the file was truncated.
+	// If the offset differs from the expected one, the file was truncated.
 	f.sink(tasklog.Chunk{Stream: r.Stream, Data: f.buf, Start: !c.open || r.Offset != c.offset, Offset: r.Offset})
 	c.offset = r.Offset + int64(r.Length)
 	c.open = f.buf[len(f.buf)-1] != '\n'

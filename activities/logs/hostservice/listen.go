@@ -15,13 +15,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// portFile is the file in the state directory with the last port. Runs know the port, and must find
-// a restarted host worker on it, so the port is one that the kernel does not give to outgoing
-// connections.
+// portFile is the file in the state directory with the last port. Runs know the port, and must be
+// able to find a restarted host worker there. So the port is one that the kernel does not use for
+// outgoing connections.
 const portFile = "hostservice.port"
 
-// listen listens on the address. If the port is missing or 0, it uses the previous port if that is
-// free, and otherwise any free port.
+// listen listens on the address. If the port is missing or 0, it uses the previous port or, if that
+// is in use, any free port.
 func listen(stateDir, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -70,7 +70,7 @@ func listenAt(address string) (net.Listener, error) {
 
 func portOf(a net.Addr) string { return strconv.Itoa(a.(*net.TCPAddr).Port) }
 
-// portTaken is returned if another program listens on the port.
+// portTaken is the error if another program is listening on the port.
 type portTaken struct {
 	address string
 	error
@@ -82,8 +82,9 @@ func (e portTaken) Error() string {
 
 func (e portTaken) Unwrap() error { return e.error }
 
-// advertised returns the address that clients use: the requested one, or else the one we listen on.
-// If we listen on all addresses, it is the local address of connections to the peer.
+// advertised returns the address that clients use. This is the requested address or, if there is
+// none, the one on which the service listens. If it listens on all addresses, it is the local
+// address of connections to the peer.
 func advertised(l net.Listener, wished, peer string) (string, error) {
 	port := portOf(l.Addr())
 	if wished != "" {
@@ -113,7 +114,7 @@ func IsOwn(ip net.IP) bool {
 
 // RouteTo returns the local address of connections to a peer, given as HOST:PORT.
 func RouteTo(peer string) (net.IP, error) {
-	// Nothing is sent: dialling UDP only consults the routing table.
+	// This does not send anything, because dialing UDP only consults the routing table.
 	c, err := net.Dial("udp", peer)
 	if err != nil {
 		return nil, err

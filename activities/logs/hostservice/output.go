@@ -22,24 +22,24 @@ import (
 type Listing struct {
 	// Dir is the run's log directory on the host.
 	Dir string `json:"dir"`
-	// Attempts contains the numbers of the processes, ascending, by their task's rank; for missing
-	// ones see [tasklog.Pruned].
+	// Attempts contains the numbers of the processes in ascending order, by the rank of their task.
+	// For numbers that are missing, see [tasklog.Pruned].
 	Attempts map[int][]int `json:"attempts"`
 }
 
 // Query selects the output to send to a client.
 type Query struct {
 	Selection tasklog.Selection `json:"selection"`
-	// Cursors are the positions that the client has reached; other streams start where the
-	// selection does.
+	// Cursors are the positions that the client has reached. All other streams start at the
+	// beginning of the selection.
 	Cursors []Cursor `json:"cursors,omitempty"`
-	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
+	// WholeLines reports whether unfinished lines are held back; see [tasklog.WholeLines].
 	WholeLines bool `json:"whole_lines,omitempty"`
-	// Follow continues until the run has released the host.
+	// Follow reports whether to continue until the run has released the host.
 	Follow bool `json:"follow,omitempty"`
 }
 
-// Cursor is the offset of a stream's unread part.
+// Cursor is the offset at which the unread part of a stream starts.
 type Cursor struct {
 	tasklog.Stream
 	Offset int64 `json:"offset"`
@@ -51,7 +51,7 @@ type record struct {
 	Offset int64 `json:"offset,omitempty"`
 	// Length is the size in bytes of the stream's data that follows.
 	Length int `json:"length,omitempty"`
-	// Error describes a file's error.
+	// Error describes an error about a file.
 	Error string `json:"error,omitempty"`
 	// End is set in the last record, after all existing output has been sent.
 	End *Listing `json:"end,omitempty"`
@@ -118,7 +118,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	if q.Follow {
 		s.over(ctx, g.Run)
 	}
-	_ = f.Stop(context.Background()) // a sink without a client returns immediately
+	_ = f.Stop(context.Background()) // a sink whose client is gone returns immediately
 	attempts, err := tasklog.Attempts(g.Dir)
 	if err != nil {
 		write(record{Error: err.Error()}, nil)
@@ -126,13 +126,13 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 	write(record{End: &Listing{g.Dir, attempts}}, nil)
 }
 
-// served contains a process's files, by their names in the protocol.
+// served maps the protocol's names to a process's files.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
 	"start": tasklog.StartFile, "usage": tasklog.UsageFile, "metrics": tasklog.MetricsFile,
 }
 
-// Files returns the names of the served files, without stacks.
+// Files returns the names of the files that are served, excluding stacks.
 func Files() []string { return slices.Sorted(maps.Values(served)) }
 
 // FileName returns the protocol's name for a process's file, for [Client.ReadFile].
@@ -180,9 +180,9 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	w.Header().Set(endTrailer, strconv.FormatInt(sent, 10))
 }
 
-// sendFile sends a file up to size, its earlier size, and returns the number of bytes.
+// sendFile sends a file up to its earlier size, and returns the number of bytes sent.
 func sendFile(out io.Writer, path string, size int64) (int64, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // the file may be of any kind
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // because the file may be of any kind
 	if err != nil {
 		return 0, err
 	}

@@ -22,15 +22,14 @@ const (
 	// maxConnections and maxRequests limit the open connections and requests of all clients. Each
 	// host of a run may connect to its witnesses.
 	maxConnections, maxRequests = 2048, 64
-	// maxQuestions limits the questions about leases. Questions have a separate limit because
-	// processes are stopped if questions remain unanswered, so readers of output must not crowd
-	// them out.
+	// maxQuestions limits the questions about leases. They have a separate limit, because processes
+	// are stopped if questions are not answered, so readers of output must not prevent that.
 	maxQuestions = 1024
 	// maxQuery limits a request's body, which contains a cursor for each stream.
 	maxQuery = 4 << 20
 	// headerTimeout and idleTimeout close silent connections.
 	headerTimeout, idleTimeout = 10 * time.Second, 2 * time.Minute
-	// A silent peer is pinged after pingAfter, and dropped pingTakes later.
+	// pingAfter is when a silent peer is pinged, and pingTakes how long it may take to answer.
 	pingAfter, pingTakes = 15 * time.Second, 15 * time.Second
 )
 
@@ -38,8 +37,8 @@ const (
 type Config struct {
 	// Host is the host's name, and StateDir the directory with its key.
 	Host, StateDir string
-	// Listen is HOST:PORT, or a part of it: without a host it means all addresses, and without a
-	// port any free port. Advertise is the address for clients; the default is Listen, or the local
+	// Listen is HOST:PORT. If the host is missing, it means all addresses; if the port is missing,
+	// any free port. Advertise is the address for clients. The default is Listen, or the local
 	// address of connections to Peer.
 	Listen, Advertise, Peer string
 	// Archives stores the directories that runs ship.
@@ -136,7 +135,7 @@ func toStore(g grant, _ *http.Request) bool   { return g.Store }
 type door chan struct{}
 
 // authorized calls next for each request that its token allows, if the door has capacity. All other
-// requests get the same answer, so that the answer does not reveal what exists.
+// requests get the same answer, which does not reveal what exists.
 func (s *Server) authorized(through door, allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

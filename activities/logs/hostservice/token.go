@@ -14,16 +14,16 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// grant is the content of a token: permission to read a run's files, to ask about its tasks'
-// leases, to read an archive, or to store archives.
+// grant is the content of a token. It is the permission to read a run's files, to ask about its
+// tasks' leases, to read an archive, or to store archives.
 type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the run's log directory.
 	Dir string `json:"dir,omitempty"`
-	// User contains the IDs of the tasks' user; as is set if that is not our own user.
+	// User contains the IDs of the tasks' user. as is set if that is not our own user.
 	User *numbers       `json:"user,omitempty"`
 	as   *hostuser.User // set by asUser
-	// Archive is the archive's digest.
+	// Archive is the digest of an archive.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
 	// Witness allows the run's other hosts only to ask questions.
@@ -35,7 +35,7 @@ type numbers struct {
 	GID uint32 `json:"gid"`
 }
 
-// numbersOf returns a user's IDs; nil is the user of this process.
+// numbersOf returns a user's IDs. nil stands for the user of this process.
 func numbersOf(u *hostuser.User) *numbers {
 	if u == nil {
 		return &numbers{uint32(os.Geteuid()), uint32(os.Getegid())}
@@ -43,8 +43,9 @@ func numbersOf(u *hostuser.User) *numbers {
 	return &numbers{u.UID, u.GID}
 }
 
-// user returns the user who reads the files, as recorded in the token. The directory's owner may
-// have changed. Only root can act as another user; for other users the kernel checks permissions.
+// user returns the user as whom the files are read, according to the token, because the directory's
+// owner may have changed. Only root can act as another user. If this process is not root, the
+// kernel checks its permissions.
 func (g grant) user() (*hostuser.User, error) {
 	switch {
 	case os.Geteuid() != 0:
@@ -57,7 +58,7 @@ func (g grant) user() (*hostuser.User, error) {
 	return &hostuser.User{Name: "with the number " + strconv.Itoa(int(g.User.UID)), UID: g.User.UID, GID: g.User.GID}, nil
 }
 
-// token returns a grant with its signature.
+// token returns a token that contains the grant and its signature.
 func (i *identity) token(g grant) string {
 	b, err := json.Marshal(g)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Question asks another host of a run to extend a process's lease; see package lease. An empty
-// Question asks whether the host answers.
+// Question asks only whether the host answers.
 type Question struct {
 	Task       string `json:"task,omitempty"`
 	Generation int    `json:"generation,omitempty"`

@@ -13,10 +13,10 @@ import (
 var Host = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/etc/machine-id")
 	if id = bytes.TrimSpace(id); len(id) == 0 || string(id) == "uninitialized" {
-		name, _ := os.Hostname() // without a name, no note is this machine's
+		name, _ := os.Hostname() // if there is no name, no note belongs to this machine
 		return name
 	}
-	// The ID itself must not be published: machine-id(5).
+	// The ID itself must not be published; see machine-id(5).
 	sum := sha256.Sum256(append([]byte("clusterrun logs "), id...))
 	return hex.EncodeToString(sum[:8])
 })

@@ -42,10 +42,10 @@ func (l *Logs) Close() {
 	_ = l.root.Close()
 }
 
-// ErrBusy is returned if another process is removing logs from the same directory.
+// ErrBusy means that another process is removing logs from the same directory.
 var ErrBusy = errors.New("another process is removing logs; try again when it has finished")
 
-// Lock prevents other processes from removing anything until Close.
+// Lock prevents other processes from removing anything until Close is called.
 func (l *Logs) Lock() error {
 	f, err := l.root.Open(".")
 	if err != nil {
@@ -62,11 +62,11 @@ func (l *Logs) Lock() error {
 	return nil
 }
 
-// Entry is an execution of a run with logs, or a note, in a log directory.
+// Entry is an execution of a run that has logs or a note in a log directory.
 type Entry struct {
 	// RunID is the run's ID, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil if the execution lacks one.
+	// Note is nil if the execution does not have one.
 	Note *Note
 	dir  string // of the run, in the log directory
 }
@@ -134,8 +134,8 @@ func (l *Logs) entriesOf(run string) (entries []Entry, err error) {
 	return entries, err
 }
 
-// readable returns the run ID that a directory is named after, or the name itself if the ID was too
-// long for a name.
+// readable returns the run ID after which a directory is named or, if the ID was too long for a
+// name, the name itself.
 func readable(name string) string {
 	if id, err := url.PathUnescape(name); err == nil {
 		return id
@@ -143,7 +143,7 @@ func readable(name string) string {
 	return name
 }
 
-// looksOurs reports whether a directory contains attempts.
+// looksOurs reports whether a directory contains attempts, and thus probably belongs to clusterrun.
 func looksOurs(dir *os.Root, name string) bool {
 	files, _ := fs.ReadDir(dir.FS(), name)
 	return slices.ContainsFunc(files, isAttempt)

@@ -24,7 +24,7 @@ type Note struct {
 	Run runkey.Run `json:"run"`
 	// Host is the host worker's machine, as named by [Host].
 	Host string `json:"host"`
-	// State is the host worker's state directory.
+	// State is the path of the host worker's state directory.
 	State string    `json:"state"`
 	Began time.Time `json:"began"`
 	// Ended is zero until the run has ended.
@@ -42,7 +42,7 @@ func namesOf(workflowID, runID string) (run, execution string) {
 	return filepath.Split(tasklog.RunDir("", workflowID, runID))
 }
 
-// Begin records that a run's logs are in a log directory from now on, even if the note says that
+// Begin records that a run's logs are in a log directory, even if the existing note reports that
 // the run has ended. The caller must be able to write to the directory.
 func Begin(logDir string, run runkey.Run, state string) error {
 	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
@@ -65,8 +65,8 @@ func End(logDir, workflowID, runID string, at time.Time) error {
 	})
 }
 
-// change changes a note, which is zero if it does not exist. do reports whether it changed the
-// note.
+// change calls do to change a note, which is zero if it does not exist. do reports whether it has
+// changed the note.
 func change(logDir, workflowID, runID string, do func(*Note) bool) error {
 	l, err := OpenLogs(logDir)
 	if err != nil {
@@ -98,7 +98,7 @@ func readNote(dir *os.Root, execution string) (n Note, err error) {
 	if err != nil {
 		return n, err
 	}
-	uid, _ := unix.SetfsuidRetUid(-1) // only reads the ID: the thread may act as another user
+	uid, _ := unix.SetfsuidRetUid(-1) // only reads the ID, because the thread may act as another user
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != uint32(uid) {
 		return n, fmt.Errorf("%s.json is not owned by this user: %w", execution, fs.ErrNotExist)
 	}
@@ -121,7 +121,7 @@ func writeNote(dir *os.Root, execution string, n Note) (err error) {
 	if err != nil {
 		return err
 	}
-	// A process ID is not unique: other hosts may share the directory.
+	// A process ID would not be unique, because other hosts may share the directory.
 	name := "." + execution + noteEnding + "-" + rand.Text()
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -139,11 +139,11 @@ func writeNote(dir *os.Root, execution string, n Note) (err error) {
 
 // isMistimed reports whether a clock was wrong when the note was written, or is wrong now.
 func (n Note) isMistimed(now time.Time) bool {
-	const skew = time.Hour // between the server's clock and ours
+	const skew = time.Hour // the maximum difference between the server's clock and ours
 	return n.Began.After(now) || !n.Ended.IsZero() && n.Began.Sub(n.Ended) > skew
 }
 
-// IsBelow reports whether the state directory of the run's host worker is in that directory.
+// IsBelow reports whether the state directory of the run's host worker is in home.
 func (n Note) IsBelow(home string) bool {
 	return strings.HasPrefix(n.State, filepath.Clean(home)+"/")
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Past describes a log directory's runs, and those runs' other files on this host.
+// Past describes the runs in a log directory, and their other files on this host.
 type Past struct {
 	*Logs
-	// Home is the directory with the state directories of the host workers that the removable runs
-	// belong to.
+	// Home is the directory that contains the state directories of those host workers whose runs
+	// may be removed.
 	Home string
-	// Holds reports whether a state directory contains a run's plan, or an unreleased journal of
-	// it.
+	// Holds reports whether a state directory contains a run's plan, or a journal of the run that
+	// is not released.
 	Holds func(state string, run runkey.Run) bool
 }
 
-// Facts returns what this host knows about an execution with a note, without the server's answer.
-// Unless measure is set, the size is 0.
+// Facts returns what this host knows about an execution with a note, except for the server's
+// answer. The size is 0 unless measure is set.
 func (p Past) Facts(e Entry, measure bool) Facts {
 	var f Facts
 	n := e.Note
@@ -61,8 +61,8 @@ func (p Past) Mine(e Entry) bool {
 	return e.Note != nil && e.Note.IsOfThisHost() && e.Note.IsBelow(p.Home)
 }
 
-// Remove removes all files of an execution that is [Past.Mine], unless the execution has become
-// active since it was listed. The logs must be locked.
+// Remove removes all files of an execution for which [Past.Mine] is true, unless the execution has
+// become active since it was listed. The logs must be locked.
 func (p Past) Remove(e Entry, server Answer) error {
 	entries, err := p.entriesOf(e.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func (p Past) Remove(e Entry, server Answer) error {
 	}
 	if i := slices.IndexFunc(entries, func(is Entry) bool { return is.Execution == e.Execution }); i >= 0 {
 		if !p.Mine(entries[i]) {
-			return &AliveError{e.RunID, Unsettled} // another run has started there
+			return &AliveError{e.RunID, Unsettled} // another run has been started there
 		}
 		e = entries[i]
 	}
@@ -88,7 +88,7 @@ func (p Past) Remove(e Entry, server Answer) error {
 	return p.remove(e)
 }
 
-// AliveError is returned if a run is not over.
+// AliveError reports that a run is not over.
 type AliveError struct {
 	RunID string
 	Why   Reason
@@ -96,21 +96,21 @@ type AliveError struct {
 
 func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.Why) }
 
-// Policy limits what a host worker keeps. The worker removes the rest automatically.
+// Policy limits what a host worker keeps. The host worker automatically removes the rest.
 type Policy struct {
 	// Home is the same as in [Past].
 	Home string `json:"home"`
-	// For limits the age of logs after their run has ended; 0 means no limit.
+	// For limits how long logs are kept after their run has ended; 0 means no limit.
 	For time.Duration `json:"for,omitempty"`
 	// MaxBytes is the same as in [Rule].
 	MaxBytes int64 `json:"most_bytes,omitempty"`
 }
 
-// DefaultFor is the default of For. Our own server keeps its runs' histories equally long.
+// DefaultFor is the default of For. The embedded server keeps runs' histories for the same time.
 const DefaultFor = 90 * 24 * time.Hour
 
 // Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does not
-// ask the server. A run stays if its note does not record its end, or if the note's times are
+// ask the server. A run is kept if its note does not record its end, or if the note's times are
 // implausible.
 func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) bool) (removed []string, err error) {
 	if p.For <= 0 && p.MaxBytes <= 0 {
@@ -126,7 +126,7 @@ func (p Policy) Apply(dir string, now time.Time, holds func(string, runkey.Run) 
 	defer l.Close()
 	if err := l.Lock(); err != nil {
 		if errors.Is(err, ErrBusy) {
-			err = nil // another process, or the next call, does the work
+			err = nil // another process or the next call will remove them
 		}
 		return nil, err
 	}

@@ -19,22 +19,22 @@ const (
 
 // Facts is the known state of a run.
 type Facts struct {
-	// Held reports whether a state directory on this host contains its plan, or an unreleased
-	// journal of it.
+	// Held reports whether a state directory on this host contains the run's plan, or a journal of
+	// the run that is not released.
 	Held bool
-	// Idle reports whether no host worker uses that state directory, so that nothing of the run is
-	// alive on this host.
+	// Idle reports whether no host worker uses that state directory, so that none of the run's
+	// processes is alive on this host.
 	Idle   bool
 	Server Answer
 	// Noted reports whether the note records the run's end.
 	Noted bool
-	// Gone reports whether its host worker's state directory is gone.
+	// Gone reports whether the state directory of the run's host worker is gone.
 	Gone  bool
 	Ended time.Time
 	Bytes int64
 }
 
-// Reason is why a run stays, or empty if it may be removed.
+// Reason is why a run is kept, or empty if it may be removed.
 type Reason string
 
 // The reasons, in order of precedence.
@@ -57,14 +57,15 @@ func (f Facts) Alive() Reason {
 
 // Rule selects which of the runs that are over are removed.
 type Rule struct {
-	// Before makes runs that ended before it old. If it is zero, no run is old.
+	// Before is the time before which a run must have ended to be old. If it is zero, no run is
+	// old.
 	Before time.Time
-	// MaxBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
+	// MaxBytes is the limit for all runs together; 0 means no limit. The runs that ended first are
 	// removed first.
 	MaxBytes int64
 }
 
-// Choose returns, for each run, why it stays.
+// Choose returns, for each run, why it is kept, or an empty reason if it is to be removed.
 func (r Rule) Choose(runs []Facts) []Reason {
 	reasons := make([]Reason, len(runs))
 	var total int64

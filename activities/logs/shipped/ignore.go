@@ -14,11 +14,11 @@ import (
 
 const ignoreFile = ".gitignore"
 
-// ignored contains the patterns of files that are not packed. Later patterns win, and the caller's
-// exclusions come last.
+// ignored contains the patterns of files that are not packed. Later patterns take precedence, and
+// the caller's exclusions come last.
 type ignored struct {
-	// above are the names of the directories from the checkout's root down to the directory that is
-	// packed: the checkout's patterns match paths from its root.
+	// above lists the names of the directories from the checkout's root down to the directory that
+	// is packed, because the checkout's patterns match paths from its root.
 	above    []string
 	patterns []pattern
 	excluded []pattern
@@ -35,7 +35,7 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 			break
 		}
 		if at == filepath.Dir(at) {
-			break // it is not in a checkout
+			break // dir is not in a checkout
 		}
 	}
 	root := dir

@@ -31,7 +31,7 @@ type Options struct {
 	Limit int64
 }
 
-// Listing summarizes what Pack would pack from a directory.
+// Listing lists what Pack would pack from a directory.
 type Listing struct {
 	Dir   string
 	Files int
@@ -46,7 +46,7 @@ type entry struct {
 	target string // of a symbolic link
 }
 
-// Archive is a packed directory, in an unlinked file that is gone once it is closed.
+// Archive is a packed directory, in an unlinked file that disappears when it is closed.
 type Archive struct {
 	spec.Archive
 	file *os.File
@@ -69,8 +69,8 @@ const (
 	maxProblems = 10
 )
 
-// List lists what would be packed from a directory. Its error has a line for each entry that cannot
-// be packed.
+// List lists what would be packed from a directory. The error contains a line for each entry that
+// cannot be packed.
 func List(dir string, o Options) (*Listing, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -143,12 +143,12 @@ func newEntry(root *os.Root, name string, d fs.DirEntry) (e entry, err error) {
 	return e, fmt.Errorf("%s is not a file, a directory or a symbolic link; exclude it", name)
 }
 
-// checkLink returns an error for a symbolic link that leaves the directory. The target need
+// checkLink returns an error for a symbolic link that leads out of the directory. The target need
 // not exist.
 func checkLink(root *os.Root, name, target string) error {
 	inside := !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(name), target))
 	if inside {
-		// The names do not suffice: the path may go through other links.
+		// The names do not suffice, because the path may go through other links.
 		_, err := root.Stat(name)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -165,7 +165,8 @@ func (l *Listing) add(e entry) {
 	}
 }
 
-// size returns how much an entry adds to the archive, without the extra blocks for long names.
+// size returns the number of bytes that an entry adds to the archive, except for the extra blocks
+// for a long name.
 func (e entry) size() int64 {
 	if !e.info.Mode().IsRegular() {
 		return block
@@ -173,7 +174,8 @@ func (e entry) size() int64 {
 	return block + (e.info.Size()+block-1)/block*block
 }
 
-// tooLarge returns an error with the size and the largest files and first-level directories.
+// tooLarge returns an error that states the size, and lists the largest files and first-level
+// directories.
 func (l *Listing) tooLarge(limit int64) error {
 	const most = 5
 	sizes := map[string]int64{}

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Store contains archives, and the directories of runs.
+// Store contains archives and the directories of runs.
 type Store struct {
 	// Volatile reports whether a power cut may lose the content.
 	Volatile bool
@@ -34,7 +34,7 @@ type Store struct {
 	mu  sync.Mutex
 	// locks contains a channel for each digest, with an element while the digest is locked.
 	locks map[string]chan struct{}
-	// placing is held while a run's directory is renamed into place and gets its note.
+	// placing is held while a run's directory is renamed into place and its note is written.
 	placing sync.Mutex
 }
 
@@ -54,8 +54,8 @@ func (s *Store) Dir(run runkey.Run) string {
 	return tasklog.RunDir(s.runs(), run.WorkflowID, run.RunID)
 }
 
-// DirOf returns the directory of the run with the given log directory. It is the run's own, or the
-// sweep's if the run is the trial that used it last.
+// DirOf returns the directory used by the run with the given log directory. This is either the
+// run's own directory or, if the run is the trial that last used a sweep's directory, the sweep's.
 func (s *Store) DirOf(run runkey.Run, logs string) string {
 	own := s.Dir(run)
 	sweep, _, ok := spec.SplitTrialID(run.WorkflowID)
@@ -83,7 +83,8 @@ func (s *Store) lockOf(digest string) chan struct{} {
 	return l
 }
 
-// Lock prevents others from writing or removing a digest's files until unlock is called.
+// Lock prevents other callers from writing or removing the files of a digest until unlock is
+// called.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	l := s.lockOf(digest)
 	select {
@@ -163,7 +164,7 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("the archive has the digest %s, but the run ships %s", e.Got, e.Want)
 }
 
-// Commit moves the archive into the store if it is the expected one.
+// If the archive is the expected one, Commit moves it into the store.
 func (in *Incoming) Commit() error {
 	if got := hex.EncodeToString(in.sum.Sum(nil)); got != in.want.Digest {
 		return &DigestError{Want: in.want.Digest, Got: got}
@@ -191,7 +192,7 @@ func (in *Incoming) Close() {
 	_ = os.Remove(in.file.Name()) // a committed file has another name
 }
 
-// Upload describes a run that fetches its archive from this host.
+// Upload describes a run whose archive is fetched from this host.
 type Upload struct {
 	WorkflowID string `json:"run"`
 	// Namespace is the run's namespace, and Server its server's identity, if known.
@@ -221,14 +222,15 @@ type Unpacked struct {
 	// execution.
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
-	// Statement is the ID of the spec that it was unpacked for, or empty without a policy.
+	// Statement is the ID of the spec for which the directory was unpacked, or empty if there is no
+	// policy.
 	Statement string `json:"statement,omitempty"`
-	// Logs is the log directory of the latest run that uses the directory, which is kept equally
-	// long. It is empty if that run does not keep logs.
+	// Logs is the log directory of the latest run that uses the directory, or empty if that run
+	// does not keep logs. The directory is kept for as long as these logs.
 	Logs string `json:"logs,omitempty"`
 }
 
-// TakenError reports that a run's directory has different content, which its tasks must not
+// TakenError reports that a run's directory has different content, which the run's tasks must not
 // execute.
 type TakenError struct{ Dir, Why string }
 
@@ -236,9 +238,9 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s already exists, %s; start the run again", e.Dir, e.Why)
 }
 
-// check returns an error if a run's directory differs from u, or does not belong to the user. It
-// compares u with the note next to the directory, which the user cannot change. The error is
-// fs.ErrNotExist if the directory does not exist.
+// check returns an error if a run's directory is not the one described by u, or does not belong to
+// the user. It compares u with the note next to the directory, which the user cannot change. The
+// error is fs.ErrNotExist if the directory does not exist.
 func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)
 	info, err := os.Lstat(dir)
@@ -266,8 +268,8 @@ func (s *Store) check(u Unpacked, user *hostuser.User) error {
 	return nil
 }
 
-// Reuse prepares a run's already unpacked directory. The error is fs.ErrNotExist if it does not
-// exist. The digest must be locked. A nil user is the user of this process.
+// Reuse prepares a run's already unpacked directory. The error is fs.ErrNotExist if the directory
+// does not exist. The digest must be locked. A nil user is the user of this process.
 func (s *Store) Reuse(u Unpacked, user *hostuser.User) error {
 	s.placing.Lock()
 	defer s.placing.Unlock()
@@ -317,7 +319,7 @@ func (s *Store) Unpack(ctx context.Context, u Unpacked, size int64, user *hostus
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_, _ = io.Copy(sum, in) // the rest, if unpacking failed
+	_, _ = io.Copy(sum, in) // the rest, in case unpacking failed
 	if got := hex.EncodeToString(sum.Sum(nil)); got != u.Digest {
 		return errors.Join(&DigestError{Want: u.Digest, Got: got}, os.Remove(s.archive(u.Digest)))
 	}
@@ -341,7 +343,7 @@ func (s *Store) Unpack(ctx context.Context, u Unpacked, size int64, user *hostus
 	return os.Rename(tmp, dir)
 }
 
-// giveTo changes the owner of a tree that no other user can have seen yet.
+// giveTo changes the owner of a tree that no other user can have accessed yet.
 func giveTo(user *hostuser.User, dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -361,7 +363,7 @@ func (s *Store) open(dir string) error {
 	}
 }
 
-// told returns a writer that calls progress with the number of bytes written so far.
+// told returns a writer that reports the number of bytes written so far to progress.
 func told(progress func(int64)) io.Writer {
 	var n int64
 	return writerFunc(func(b []byte) (int, error) {
@@ -375,8 +377,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// syncAll syncs a directory's file system, so that a power cut cannot damage it and it need not be
-// unpacked again.
+// syncAll syncs a directory's file system, so that a power cut cannot damage the directory, which
+// would then have to be unpacked again.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -392,7 +394,7 @@ func syncAll(dir string) error {
 // removeAll removes a tree, even if a program has removed its own permissions.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil || os.Geteuid() == 0 {
-		return err // root does not need permission, and chmod could be redirected by a link
+		return err // root does not need permission, and a link could redirect chmod
 	}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {

@@ -12,16 +12,17 @@ import (
 
 // Needs reports what a sweep must keep.
 type Needs struct {
-	// Held reports whether the host is not done with a run.
+	// Held reports whether the host still needs a run's files.
 	Held func(runkey.Run) bool
-	// Used reports whether a run that the host is not done with ships an archive.
+	// Used reports whether an archive is shipped by a run whose files the host still needs.
 	Used func(digest string) bool
-	// Over reports whether a run that fetches its archive from this host has ended, if known. It is
-	// called only when the answer matters. If Over is nil, it is never known.
+	// Over reports whether a run whose archive is fetched from this host is known to have ended. It
+	// is called only when the answer matters. If Over is nil, no run is known to have ended.
 	Over func(Upload) bool
 }
 
-// Clear removes an earlier host worker's unfinished files. No other call may be writing.
+// Clear removes an earlier host worker's unfinished files. No other call may be writing at the
+// time.
 func (s *Store) Clear() error { return removeAll(s.unfinished()) }
 
 // Sweep removes what is no longer needed. Locked archives are left for the next sweep.
@@ -58,7 +59,7 @@ func (s *Store) sweepRuns(n Needs) error {
 	return err
 }
 
-// Drop removes the directory of an ended run that the host is done with.
+// Drop removes the directory of a run that has ended and that the host no longer needs.
 func (s *Store) Drop(run runkey.Run) error {
 	dir := s.Dir(run)
 	if err := removeAll(dir); err != nil {

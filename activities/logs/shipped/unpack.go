@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// unpack unpacks an archive of the given size into an empty directory. It writes nothing outside,
-// even if the archive is hostile.
+// unpack unpacks an archive of the given size into an empty directory. It never writes outside the
+// directory, even if the archive is hostile.
 func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			links[h.Name] = h.Linkname
 		}
 	}
-	// Links are checked last, when everything on their way exists.
+	// Check links last, when everything along their paths exists.
 	for name, target := range links {
 		if err := checkLink(root, name, target); err != nil {
 			return err

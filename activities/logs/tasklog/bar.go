@@ -4,12 +4,12 @@ import (
 	"bytes"
 )
 
-// maxBar limits the state of a progress bar. Anything longer is text.
+// maxBar limits the state of a progress bar. Anything longer is treated as text.
 const maxBar = 4 << 10
 
-// bar is an unfinished line with a carriage return. Text after it overwrites the text before, like
-// a progress bar. The bar's state is the piece after the last carriage return or, while that is
-// empty, the piece before.
+// bar is an unfinished line with a carriage return. Text after the carriage return overwrites the
+// text before it, as in a progress bar. The bar's state is the piece after the last carriage return
+// or, while that is empty, the piece before it.
 type bar struct {
 	current, last []byte
 	// returns is the number of carriage returns since current.
@@ -26,7 +26,7 @@ func (b *bar) renew() {
 	b.current, b.returns = b.current[:0], 0
 }
 
-// state returns what a terminal would show.
+// state returns what a terminal would show for the bar.
 func (b *bar) state() []byte {
 	if isInvisible(b.current) {
 		return b.last
@@ -34,7 +34,7 @@ func (b *bar) state() []byte {
 	return b.current
 }
 
-// isInvisible reports whether text changes nothing on a terminal except attributes.
+// isInvisible reports whether the only effect of text on a terminal is to change attributes.
 func isInvisible(text []byte) bool {
 	for len(text) > 0 {
 		rest, ok := bytes.CutPrefix(text, []byte("\x1b["))

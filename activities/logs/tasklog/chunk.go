@@ -7,8 +7,8 @@ type Stream struct {
 	Stderr  bool `json:"stderr,omitempty"`
 }
 
-// Chunk is a piece of a stream. It contains whole lines, except that the last may be unfinished and
-// continue in the next chunk.
+// Chunk is a piece of a stream. It contains whole lines, except that the last line may be
+// unfinished and continue in the next chunk.
 type Chunk struct {
 	Stream
 	// Data is never empty. It is valid only until the sink returns.

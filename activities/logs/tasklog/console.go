@@ -12,8 +12,8 @@ type ConsoleOptions struct {
 	// Prefix returns the start of a process's lines. Each output calls it once per process. If nil,
 	// lines are not prefixed.
 	Prefix func(rank, attempt int) string
-	// Timestamps puts the local time of day before each line's prefix. It uses the time of display,
-	// slightly after the line was written.
+	// Timestamps reports whether the local time of day is shown before each line's prefix. This is
+	// the time of display, which is slightly after the line was written.
 	Timestamps bool
 	// Terminal reports whether an output is a terminal that understands escape sequences. The
 	// default is [IsTerminal], for files and for values with a method File.
@@ -22,12 +22,12 @@ type ConsoleOptions struct {
 
 // Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines are
 // written whole, never interleaved. On a terminal, a line's colours end with the line, and
-// sequences that move the cursor are omitted; elsewhere all bytes are kept. Of a line with carriage
-// returns, only the last state is shown. While such a line is unfinished, it is a progress bar,
-// which is occasionally shown as a line. All methods may be called concurrently.
+// sequences that move the cursor are omitted; otherwise, all bytes are kept. If a line contains
+// carriage returns, only its last state is shown. While such a line is unfinished, it counts as a
+// progress bar, and is shown as a line from time to time. All methods may be called concurrently.
 //
-// The two outputs are independent unless they are the same place. After a write error nothing more
-// is written to that output. An output that is not read blocks only its own writers.
+// The two outputs are independent unless they go to the same place. After a write error, nothing
+// more is written to the output. An output that is not read blocks only its own writers.
 type Console struct {
 	prefix     func(rank, attempt int) string
 	timestamps bool
@@ -119,10 +119,10 @@ func (c *Console) plain(o *output, chunk Chunk) {
 	o.place.open, o.place.stream = !chunk.End(), chunk.Stream
 }
 
-// alikeRank represents the tasks of a line that several tasks wrote.
+// alikeRank stands for the ranks of several tasks that wrote the same line.
 const alikeRank = -1
 
-// Alike writes a line that several tasks wrote, with a common prefix.
+// Alike writes, with a common prefix, a line that several tasks wrote.
 func (c *Console) Alike(prefix string, line Chunk) {
 	o := c.outputOf(line.Stderr)
 	o.place.mu.Lock()
@@ -138,7 +138,7 @@ func (c *Console) Alike(prefix string, line Chunk) {
 	c.end(o)
 }
 
-// Println writes one of our own lines to stderr.
+// Println writes a line of our own to stderr.
 func (c *Console) Println(text string) {
 	c.err.place.mu.Lock()
 	defer c.err.place.mu.Unlock()
@@ -190,7 +190,7 @@ func (c *Console) closeOutput(o *output) {
 	p.closed = true
 }
 
-// Err returns each output's first write error. After an error nothing more is written to that
+// Err returns each output's first write error. After an error, nothing more is written to the
 // output.
 func (c *Console) Err() error {
 	var errs []error

@@ -12,8 +12,8 @@ const (
 	// latin is the first byte of the characters U+0080 to U+00BF, the first half of which are
 	// control characters.
 	latin = 0xc2
-	// maxSequence limits how much of an escape sequence is kept. Links have the longest sequences
-	// that pass, and terminals accept about 2 KiB.
+	// maxSequence limits how much of an escape sequence is kept. The longest sequences that pass
+	// are those of links, and terminals accept about 2 KiB.
 	maxSequence = 4 << 10
 	// maxPen limits the attributes that are restored on a stream's next line.
 	maxPen = 256
@@ -25,8 +25,8 @@ const (
 // filter makes a stream's text safe for a shared terminal. Sequences that set attributes and links
 // pass; sequences that move the cursor, erase text or change the terminal are omitted.
 type filter struct {
-	// pen contains the attribute sequences since the text last switched some off, and link the
-	// sequence that opened a link.
+	// pen contains the attribute sequences since the text last switched off any attribute, and link
+	// the sequence that opened a link.
 	pen, link string
 	// rest is the start of an unfinished escape sequence.
 	rest []byte
@@ -45,7 +45,7 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// safe returns the length of text's prefix that does not need a filter.
+// safe returns the length of the prefix of text that need not be filtered.
 func safe(text []byte) int {
 	for i, b := range text {
 		if !passes[b] {

@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// filteredPrefix starts the names of a [Collector]'s files.
+// filteredPrefix is the prefix of the names of a [Collector]'s files.
 const filteredPrefix = "filtered_"
 
-// maxMatched limits the part of a line that is searched for the strings.
+// maxMatched limits how much of a line is searched for the strings.
 const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].
@@ -38,22 +38,22 @@ type CollectOptions struct {
 	As *hostuser.User
 }
 
-// Collector copies those lines of many processes that contain certain strings to one file per
-// attempt, as they are written:
+// Collector copies lines of many processes that contain certain strings, as they are written, to
+// one file per attempt and stream:
 //
 //	<run dir>/attempt_<n>/filtered_stdout.log filtered_stderr.log
 //
-// A new collector rewrites these files from the first line of all existing logs, so it does not
+// A new collector rewrites these files from the beginning of all existing logs, so it does not
 // matter how far its predecessor got.
 //
 // Lines are matched as a whole; if a line is longer than 64 KiB, only its first 64 KiB are matched.
-// Such a line may be interrupted by another task's line, and then continues after another prefix.
+// Such a line may be interrupted by another task's line, and then continues after a second prefix.
 type Collector struct {
 	CollectOptions
 	dir    string
 	follow *Follower
 
-	// The fields below belong to the follower's goroutine.
+	// Only the follower's goroutine uses the fields below.
 
 	seen     map[int]bool            // by attempt
 	lines    map[Stream]bool         // unfinished lines, and whether they match
@@ -87,8 +87,8 @@ func Collect(runDir string, o CollectOptions) *Collector {
 	return c
 }
 
-// Stop collects the existing lines and stops. If ctx is done first, Stop returns ctx's error, and
-// the collector stops later.
+// Stop collects the lines that exist and then stops. If ctx is done first, Stop returns ctx's
+// error, and the collector stops later.
 func (c *Collector) Stop(ctx context.Context) error { return c.follow.Stop(ctx) }
 
 func (c *Collector) texts(stderr bool) []string {
@@ -109,7 +109,7 @@ func (c *Collector) wants(s Stream) bool {
 	return true
 }
 
-// begin creates an attempt's files, empty.
+// begin creates empty files for an attempt.
 func (c *Collector) begin(attempt int) {
 	for _, stderr := range []bool{false, true} {
 		if len(c.texts(stderr)) == 0 {
@@ -181,8 +181,8 @@ func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends boo
 	}
 }
 
-// flush writes what was added. The file is open only during the write, because there is one for
-// each of many attempts.
+// flush writes what was added. The file is open only during the write, because there may be many
+// attempts, each with its own file.
 func (c *Collector) flush(to filteredFile) {
 	if len(c.buf) == 0 {
 		return

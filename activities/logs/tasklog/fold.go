@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// foldPause is the maximum time a line waits for its next duplicate, and foldMost the maximum
-	// time it waits in total.
+	// foldPause limits how long a line waits for its next duplicate, and foldMost how long it waits
+	// in total.
 	foldPause = 200 * time.Millisecond
 	foldMost  = time.Second
 	// maxFoldBytes limits the waiting lines, in bytes.
@@ -36,13 +36,13 @@ func (a Alike) Prefix() string {
 }
 
 // Fold merges identical lines that several tasks write in succession. Each task's lines remain in
-// order, and no line waits longer than a second. Lines with carriage returns and pieces of lines
+// order, and no line waits for more than a second. Lines with carriage returns and pieces of lines
 // are not folded. Fold does not read a clock.
 type Fold struct {
 	// tasks is the number of tasks. A line that all of them wrote stops waiting.
 	tasks int
-	// waiting contains the waiting lines, in the order in which they are shown. shown counts the
-	// lines before them, and last is the number of each task's last line, from 1.
+	// waiting contains the waiting lines, in the order in which they are shown. shown is the number
+	// of lines before them, and last the number of each task's last line, from 1.
 	waiting []*Alike
 	shown   int
 	last    map[int]int
@@ -94,7 +94,7 @@ func (f *Fold) Add(at time.Time, c Chunk) []Alike {
 }
 
 // join adds a line to the first waiting line that is identical and does not precede another line of
-// its task; otherwise it queues the line.
+// the same task. If there is none, it queues the line.
 func (f *Fold) join(at time.Time, c Chunk) {
 	key := foldKey{string(c.Data), c.Stderr}
 	same := f.numbers[key]

@@ -12,15 +12,15 @@ type Folder struct {
 	mu    sync.Mutex
 	rule  *Fold
 	timer *time.Timer
-	// everywhere reports whether lines are also folded outside terminals.
+	// everywhere reports whether lines are folded even if they do not go to a terminal.
 	everywhere bool
 	// before is called before something is shown.
 	before func()
 }
 
 // NewFolder returns a folder for the output of a run with the given number of tasks. It folds
-// output to a terminal and, if everywhere is set, all other output. If it would fold nothing, it
-// returns nil. before is called before something is shown.
+// output to a terminal and, if everywhere is set, all other output. If nothing would be folded,
+// NewFolder returns nil. before is called before something is shown.
 func NewFolder(console *Console, tasks int, everywhere bool, before func()) *Folder {
 	if tasks < 2 || !everywhere && !console.out.place.terminal && !console.err.place.terminal {
 		return nil

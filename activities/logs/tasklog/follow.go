@@ -18,14 +18,14 @@ type FollowOptions struct {
 	// OnNext is called for each process of a task after the first followed one. It must not call
 	// the follower.
 	OnNext func(rank, attempt int)
-	// OnError is called with a file's error, once per file. The other files are still followed. It
-	// must not call the follower.
+	// OnError is called with an error about a file, once per file. Other files are still followed.
+	// It must not call the follower.
 	OnError func(error)
-	// Hold limits the wait for the rest of an unfinished line at the end of a stream; with a
-	// carriage return it is a tenth of that. The default is 1s.
+	// Hold limits how long an unfinished line at the end of a stream is held back. For a line with
+	// a carriage return, a tenth of that applies. The default is 1s.
 	Hold time.Duration
-	// As is the owner of the files. The functions above and the sink are called on a thread that
-	// acts as that user.
+	// As is the user who owns the files. The functions above and the sink are called on a thread
+	// that acts as this user.
 	As *hostuser.User
 }
 
@@ -41,7 +41,7 @@ type Follower struct {
 	stop    context.CancelFunc
 	done    chan struct{}
 
-	// The fields below belong to run's goroutine.
+	// Only the goroutine of run uses the fields below.
 
 	processes map[processKey]*process
 	newest    map[int]*process // by rank: the watched process
@@ -54,7 +54,7 @@ type Follower struct {
 const (
 	// pollEvery is the minimum time between two checks of the files.
 	pollEvery = 50 * time.Millisecond
-	// At most 1/pollShare of the time is spent checking files.
+	// pollShare is the inverse of the maximum share of time spent on checking files.
 	pollShare = 20
 )
 
@@ -109,8 +109,8 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Insert delivers data that was not written to its file, after all data that was. It returns when
-// the sink has received the data.
+// Insert delivers data that could not be written to its file, after all data that was written. It
+// returns when the sink has received the data.
 func (f *Follower) Insert(path string, data []byte) {
 	inserted := make(chan struct{})
 	insert := func() {
@@ -154,7 +154,7 @@ func (f *Follower) closeFiles() {
 	}
 }
 
-// fail reports a path's error, once.
+// fail reports an error about a path, once.
 func (f *Follower) fail(path string, err error) {
 	if !f.reported[path] {
 		f.reported[path] = true

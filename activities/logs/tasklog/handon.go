@@ -11,10 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// HandOn copies a process's error file to the place where the launcher that started this program
-// expects ours, as torch's launcher does. It copies the bytes unchanged, except that a file in
-// torch's form gets the process's exit code as message.errorCode if that is not 0. replaced reports
-// whether an existing file was replaced.
+// HandOn copies a process's error file to where the launcher that started this program expects this
+// program's error file. torch's launcher does the same. It copies the bytes unchanged, except that
+// a file in torch's form gets the process's exit code as message.errorCode if that is not 0.
+// replaced reports whether an existing file was replaced.
 //
 // If the process left no error file, the error is [fs.ErrNotExist] and nothing is written.
 func HandOn(from, to string, exitCode int) (replaced bool, err error) {
@@ -30,7 +30,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	return HandOnContent(b, to, exitCode)
 }
 
-// HandOnContent is like [HandOn], but is given the error file's content.
+// HandOnContent is like [HandOn], but takes the content of the error file.
 func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error) {
 	if exitCode != 0 {
 		b = withErrorCode(b, exitCode)
@@ -48,7 +48,7 @@ func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error)
 	return err == nil, nil
 }
 
-// withErrorCode adds the exit code to an error file in torch's form; any other content is returned
+// withErrorCode adds the exit code to an error file in torch's form. It returns any other content
 // unchanged.
 func withErrorCode(b []byte, exitCode int) []byte {
 	var file, message map[string]json.RawMessage
@@ -67,7 +67,7 @@ func withErrorCode(b []byte, exitCode int) []byte {
 	return b
 }
 
-// encode does not escape < and >, which occur in call stacks, such as <module>.
+// encode does not escape < and >, because they occur in call stacks, as in <module>.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

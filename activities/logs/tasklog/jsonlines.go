@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// WholeLines is an unlimited [FollowOptions.Hold]. Only whole lines are delivered, except lines
-// longer than 64 KiB and an unfinished line at the end.
+// WholeLines is a value for [FollowOptions.Hold] that means no limit. Only whole lines are
+// delivered, except for lines longer than 64 KiB and an unfinished line at the end.
 const WholeLines = time.Duration(math.MaxInt64 / 2)
 
 // Line is a process's line as a JSON object.
@@ -23,7 +23,7 @@ type Line struct {
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
 	Text    string `json:"line"`   // without the newline; invalid UTF-8 is replaced
-	// Partial reports whether the line continues in the stream's next object, if any.
+	// Partial reports whether the line continues in the stream's next object, if there is one.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func (j *JSONLines) Deliver(chunk Chunk) {
 	j.flush()
 }
 
-// Close writes the remaining lines. It returns the first write error.
+// Close writes the remaining lines, and returns the first write error.
 func (j *JSONLines) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -21,7 +21,8 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
-	// TracePrefix starts the names of torch's Flight Recorder files; the rank follows.
+	// TracePrefix is the prefix of the names of torch's Flight Recorder files. It is followed by
+	// the rank.
 	TracePrefix = "torch_trace_rank_"
 )
 
@@ -52,18 +53,18 @@ func attemptDir(runDir string, n int) string {
 	return filepath.Join(runDir, attemptPrefix+strconv.Itoa(n))
 }
 
-// shortRunID returns the last part of Temporal's run ID. The first part is not suitable, because
-// recent servers put the time there, so runs started in the same minute share it.
+// shortRunID returns the last part of Temporal's run ID. The first part is not suitable: recent
+// servers use it for the time, so it is the same for all runs that start in the same minute.
 func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
 
-// maxFileName leaves a margin under Linux's limit of 255 bytes.
+// maxFileName leaves a margin below Linux's limit of 255 bytes.
 const maxFileName = 200
 
-// fileName returns a file name for any string, different for different strings. Letters, digits,
-// and the characters of ordinary IDs are kept, other bytes become %XX. A name that is too long is
-// truncated, and "%-" and a hash of the whole string are appended.
+// fileName returns a file name for any string. Different strings have different names. Letters,
+// digits, and the characters of ordinary IDs are kept; other bytes become %XX. A name that is too
+// long is truncated, and "%-" and a hash of the whole string are appended.
 func fileName(text string) string {
 	if text == "" {
 		return "%"
@@ -109,12 +110,12 @@ func MakeDir(dir string) error {
 	return err
 }
 
-// Passable is the mode of directories above run directories. Users who may read a run's logs can
-// reach them, but not list other runs.
+// Passable is the mode of the directories above run directories. Users who may read a run's logs
+// can reach the logs, but cannot list other runs.
 const Passable = 0o711
 
-// FileMode returns the mode of files that we write among the logs in a directory. Users who may
-// read the directory may read the file.
+// FileMode returns the mode of our own files in a directory of logs. Users who may read the
+// directory may read the file.
 func FileMode(dir string) fs.FileMode {
 	const closed = 0o600
 	info, err := os.Stat(dir)
@@ -124,14 +125,14 @@ func FileMode(dir string) fs.FileMode {
 	return closed | info.Mode().Perm()&0o044
 }
 
-// attempts returns the numbers of a run's attempts, ascending; none if the directory does not
-// exist.
+// attempts returns the numbers of a run's attempts in ascending order. There are none if the
+// directory does not exist.
 func attempts(runDir string) ([]int, error) {
 	return numbered(runDir, attemptPrefix)
 }
 
-// Attempts returns the numbers of the processes with a directory, ascending, by the rank of their
-// task; none if runDir does not exist.
+// Attempts returns the numbers of the processes with a directory, in ascending order, by the rank
+// of their task. There are none if runDir does not exist.
 func Attempts(runDir string) (map[int][]int, error) {
 	numbers, err := attempts(runDir)
 	byRank := map[int][]int{}
@@ -145,7 +146,7 @@ func Attempts(runDir string) (map[int][]int, error) {
 	return byRank, err
 }
 
-// numbered returns the numbers of the directories with names that consist of prefix and a number.
+// numbered returns the numbers of the directories whose names consist of prefix and a number.
 func numbered(dir, prefix string) ([]int, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -163,7 +164,7 @@ func numbered(dir, prefix string) ([]int, error) {
 	return out, ignoreMissing(err)
 }
 
-// number parses N in the name <prefix>N, as we write it.
+// number parses N in the name <prefix>N, in the form in which it is written.
 func number(name, prefix string) (int, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.Atoi(text)

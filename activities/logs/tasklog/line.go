@@ -8,7 +8,7 @@ type streamKey struct {
 	stderr bool
 }
 
-// line is the state of an unfinished line that is a bar or has escape sequences.
+// line is the state of an unfinished line that is a bar or contains escape sequences.
 type line struct {
 	Stream
 	filter
@@ -36,7 +36,8 @@ func (c *Console) lineOf(o *output, chunk Chunk) *line {
 	return l
 }
 
-// endLine ends a line that will not continue. A bar's last state is shown, unless it already was.
+// endLine ends a line that will not continue. A bar's last state is shown, unless it was already
+// shown.
 func (c *Console) endLine(o *output, l *line) {
 	delete(o.place.lines, streamKey{l.Rank, l.Stderr})
 	if l.bar != nil {
@@ -73,7 +74,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 		text = bytes.TrimLeft(rest, "\r")
 		returns := len(rest) - len(text)
 		if returns > 0 && len(text) == 0 && newline && l.bar == nil {
-			// It ends with \r\n, like lines on other systems.
+			// The line ends with \r\n, like lines on other systems.
 			c.piece(o, l, piece, rest, true)
 			return
 		}
@@ -98,7 +99,7 @@ func (c *Console) carefulLine(o *output, l *line, text []byte) {
 	case b == nil:
 		c.piece(o, l, nil, nil, true)
 	case len(b.state()) == 0 && !l.erased:
-		// It contains only carriage returns.
+		// The line contains only carriage returns.
 		end := bytes.Repeat([]byte("\r"), b.returns)
 		l.bar = nil
 		c.piece(o, l, nil, end, true)
@@ -149,8 +150,8 @@ func (c *Console) feed(o *output, l *line, text []byte) {
 	c.barChanged(o.place)
 }
 
-// piece writes a piece of a line that is not a bar: text, carriage returns before the end of the
-// line, and the end.
+// piece writes a piece of a line that is not a bar, including carriage returns before the end of
+// the line, and the end itself.
 func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) {
 	if o.place.terminal && len(text) > 0 {
 		shown := append(append(o.place.text[:0], l.pen...), l.link...)
@@ -170,7 +171,7 @@ func (c *Console) piece(o *output, l *line, text, returns []byte, newline bool) 
 	o.place.open = !newline
 }
 
-// raw writes a piece of a line unchanged. The line stays open.
+// raw writes a piece of a line unchanged. The line remains open.
 func (c *Console) raw(o *output, l *line, text []byte) {
 	if o.place.isOpen(l.Stream) {
 		c.add(o, text, nil)
@@ -181,7 +182,7 @@ func (c *Console) raw(o *output, l *line, text []byte) {
 	o.place.open, o.place.stream = true, l.Stream
 }
 
-// showChanged writes a bar's state as a line, unless it already did.
+// showChanged writes a bar's state as a line, unless it was already shown.
 func (c *Console) showChanged(o *output, l *line) {
 	if l.bar.changed && !isBlank(l.bar.state()) {
 		c.showBar(o, l, []byte("\n"))

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// LastLines returns the last n lines of a file, at most maxBytes of them, as readable text: valid
-// UTF-8, without control characters, without empty lines at the end. It reads only the file's end.
-// If a single line is too long, its middle is left out. It returns "" for an unreadable file.
+// LastLines returns the last n lines of a file, up to maxBytes, as readable text, which is valid
+// UTF-8 without control characters or trailing empty lines. It reads only the end of the file. If a
+// single line is too long, its middle is omitted. If the file cannot be read, LastLines returns "".
 func LastLines(path string, n, maxBytes int) string {
-	// Printable may remove most of the text.
+	// overhead allows for text that Printable removes.
 	const overhead = 4
 	text, whole := tailOf(path, int64(overhead*maxBytes))
 	if !whole {
-		// The first line is probably incomplete, but if it is the only one, it is used.
+		// The first line is probably incomplete. It is used only if there is no other.
 		if _, rest, ok := bytes.Cut(text, []byte("\n")); ok && len(bytes.TrimSpace(rest)) > 0 {
 			text = rest
 		}
@@ -34,7 +34,8 @@ func LastLines(path string, n, maxBytes int) string {
 			if i < len(lines)-1 {
 				lines = lines[i+1:]
 			} else {
-				// An error is described at the start, and its location often at the end.
+				// An error is usually described at the start of the line, and its location at the
+				// end.
 				lines = []string{shorten.Middle(lines[i], maxBytes, " … ")}
 			}
 			break
@@ -52,7 +53,7 @@ func SplitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// tailOf reads the last bytes of a regular file, and reports whether it read the whole file.
+// tailOf reads the last bytes of a regular file. It reports whether these are the whole file.
 func tailOf(path string, size int64) (text []byte, whole bool) {
 	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -93,7 +94,7 @@ func openToRead(path string) (*os.File, error) {
 // escape matches terminal control sequences: CSI, OSC, and short ones.
 var escape = lazyregexp.New("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
-// Printable returns roughly what a terminal would show for a program's output.
+// Printable returns approximately what a terminal would show for a program's output.
 func Printable(b []byte) string {
 	text := escape().ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
 	lines := strings.Split(text, "\n")

@@ -42,9 +42,9 @@ func (c *Console) finishLine(o *output) {
 	}
 }
 
-// end writes the buffer, and the status line below it. It turns wrapping off, because a line that
-// is too long would become two, and only one of them would be erased. So the terminal's width does
-// not matter.
+// end writes the buffer, and the status line below it. It turns wrapping off, because a status line
+// that is too long would otherwise become two lines, of which only one would be erased. This way,
+// the terminal's width does not matter.
 func (c *Console) end(o *output) {
 	if p := o.place; !p.drawn && p.status != "" {
 		c.finishLine(o)

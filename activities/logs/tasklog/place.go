@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// place is the destination of one or both outputs. It holds the text shown and the status line.
+// place is the destination of one or both outputs. It holds the lines shown and the status line.
 type place struct {
 	// mu guards all fields, and the outputs to this place.
 	mu       sync.Mutex
@@ -23,18 +23,18 @@ type place struct {
 	open   bool
 	stream Stream
 
-	// timer is armed while a change to the bars has not been shown.
+	// timer is armed while there is a change to the bars that has not been shown.
 	timer *time.Timer
 	every time.Duration
 
-	prefixes prefixes // of the attempts that last had a line
+	prefixes prefixes // of the attempts that last wrote a line
 	lines    map[streamKey]*line
 	stamped  []byte // a prefix with its time
 	text     []byte // a piece of a line, made safe
 	closed   bool
 }
 
-// repeatEvery is the interval of showing unfinished bars.
+// repeatEvery is the interval at which unfinished bars are shown.
 const repeatEvery = 10 * time.Second
 
 func newPlace(w io.Writer, o ConsoleOptions) *place {

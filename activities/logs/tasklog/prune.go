@@ -11,8 +11,8 @@ import (
 // KeepAttempts is [Prune]'s usual number of attempts to keep, in addition to a task's first.
 const KeepAttempts = 20
 
-// Pruned returns the range of a task's removed attempts, given the existing ones in ascending order
-// ([Attempts]).
+// Pruned returns the range of a task's attempts that were removed, given those that exist in
+// ascending order ([Attempts]).
 func Pruned(attempts []int) (from, to int, ok bool) {
 	if len(attempts) <= KeepAttempts {
 		return 0, 0, false // a gap with another cause
@@ -23,7 +23,7 @@ func Pruned(attempts []int) (from, to int, ok bool) {
 
 // Prune removes the oldest attempts of the task with the given rank. It keeps the newest keep
 // attempts, at least one, and the first attempt, which often shows how a problem started. Other
-// tasks' attempts stay.
+// tasks' attempts are kept.
 func Prune(runDir string, rank, keep int) error {
 	all, err := attempts(runDir)
 	if err != nil {

@@ -15,20 +15,21 @@ import (
 // Report is an error that a program reported before it failed.
 type Report struct {
 	Message string
-	// Callstack is empty if the program reported none.
+	// Callstack is empty if the program did not report one.
 	Callstack string
-	// Timestamp is the program's own; zero if it reported none.
+	// Timestamp is the time that the program reported, or zero if it did not report one.
 	Timestamp time.Time
 	// Written is the time of the last write to the file, by its file system's clock.
 	Written time.Time
 }
 
-// writtenWithin is the maximum time between its timestamp and torch's write of an error file.
+// writtenWithin is the maximum time between the timestamp in torch's error file and the moment when
+// torch writes the file.
 const writtenWithin = 2 * time.Second
 
 // When returns the error's time as precisely as possible. torch writes whole seconds, which are too
-// coarse to show which of several processes failed first. The file's own time is finer, and is used
-// if it agrees with the timestamp or there is no timestamp.
+// coarse to show which of several processes failed first. The file's modification time is more
+// precise, and is used if it agrees with the timestamp or there is no timestamp.
 func (r *Report) When() time.Time {
 	switch late := r.Written.Sub(r.Timestamp); {
 	case r.Timestamp.IsZero():
@@ -39,7 +40,7 @@ func (r *Report) When() time.Time {
 	return r.Written
 }
 
-// maxReport limits an error file. Call stacks are shorter than that.
+// maxReport limits the size of an error file. Call stacks are much shorter.
 const maxReport = 1 << 20
 
 // ReadErrorFile reads an error file. There are two forms: torch's @record writes
@@ -55,7 +56,7 @@ func ReadErrorFile(path string) (*Report, error) {
 	}
 	r, err := parseReport(b)
 	if err != nil {
-		// Its content may still tell a person what happened.
+		// The content may still show a person what happened.
 		return nil, fmt.Errorf("error file %s is malformed: %w; it starts with %q", path, err, b[:min(len(b), 200)])
 	}
 	r.Written = written
@@ -117,11 +118,12 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))), nil
 }
 
-// ErrTooLarge is returned for a file that is larger than allowed.
+// ErrTooLarge means that a file is larger than allowed.
 var ErrTooLarge = errors.New("is too large")
 
-// ReadResult reads the value that a process returned: one JSON value, compacted. If the file is
-// missing or empty, the value and the error are nil. For a larger file the error is [ErrTooLarge].
+// ReadResult reads the value that a process returned, and compacts the JSON. If the file is missing
+// or empty, the value and the error are nil. If the file is larger than maxBytes, the error is
+// [ErrTooLarge].
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	b, _, err := ReadFile(path, maxBytes)
 	if err != nil {
@@ -130,7 +132,7 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
-	value, err := Value(expressed(b)) // Python's json.dump writes NaN as it is
+	value, err := Value(expressed(b)) // Python's json.dump writes NaN without quotes
 	if err != nil {
 		return nil, fmt.Errorf("result file %s %w", path, err)
 	}

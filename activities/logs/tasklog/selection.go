@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Selection selects the wanted part of a run's output. The zero Selection is all of it.
+// Selection selects a part of a run's output. The zero Selection selects all of it.
 type Selection struct {
 	// Ranks are the ranks of the tasks; nil means all.
 	Ranks []int `json:"ranks,omitzero"`
@@ -15,32 +15,32 @@ type Selection struct {
 	OnlyStdout bool `json:"only_stdout,omitempty"`
 	OnlyStderr bool `json:"only_stderr,omitempty"`
 	// Attempts are numbers of processes; empty means all. Last adds each task's last process and
-	// later ones; Latest contains the number of the last one by rank, if there is one.
+	// all later ones. Latest contains the number of the last one by rank, if there is one.
 	Attempts []int       `json:"attempts,omitempty"`
 	Last     bool        `json:"last,omitempty"`
 	Latest   map[int]int `json:"latest,omitempty"`
-	// Since leaves out earlier output, as [Since] does, unless it is zero.
+	// Since, unless it is zero, excludes earlier output, as the function [Since] does.
 	Since time.Time `json:"since,omitzero"`
 	// Tail selects the last lines of each file; 0 means all.
 	Tail int `json:"tail,omitempty"`
 }
 
-// HasTask reports whether the output of the task with the given rank is wanted.
+// HasTask reports whether output of the task with the given rank is selected.
 func (s Selection) HasTask(rank int) bool { return s.Ranks == nil || slices.Contains(s.Ranks, rank) }
 
-// HasAttempt reports whether the given process of the task with the given rank is wanted.
+// HasAttempt reports whether the given process of the task with the given rank is selected.
 func (s Selection) HasAttempt(rank, attempt int) bool {
 	return len(s.Attempts) == 0 && !s.Last || slices.Contains(s.Attempts, attempt) || s.Last && attempt >= s.Latest[rank]
 }
 
-// Has reports whether a stream is wanted. It is for [FollowOptions.Select].
+// Has reports whether a stream is selected. It is for [FollowOptions.Select].
 func (s Selection) Has(st Stream) bool {
 	leftOut := st.Stderr && s.OnlyStdout || !st.Stderr && s.OnlyStderr
 	return !leftOut && s.HasTask(st.Rank) && s.HasAttempt(st.Rank, st.Attempt)
 }
 
-// From returns a function that returns the offset of a stream's wanted part. It is for
-// [FollowOptions.From].
+// From returns a function that returns the offset at which the selected part of a stream starts. It
+// is for [FollowOptions.From].
 func (s Selection) From(runDir string) func(Stream) int64 {
 	since := func(Stream) int64 { return 0 }
 	if !s.Since.IsZero() {

@@ -17,17 +17,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// StartFile contains the process's [Start]. Only its user may read it, even if other users may read
-// the logs.
+// StartFile contains the process's [Start]. Only the process's user may read it, even if other
+// users may read the logs.
 const StartFile = "start.json"
 
-// Start records details of a process's start that its run's spec does not contain, for later
+// Start records details of a process's start that its run's spec does not contain, for a later
 // comparison with another process.
 type Start struct {
-	// Version is the clusterrun version that started it.
+	// Version is the version of clusterrun that started the process.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
-	// Files are the program, and the files named by its arguments.
+	// Files lists the program and the files named by its arguments.
 	Files []File `json:"files,omitempty"`
 	// Inherited contains the names of the variables that the process inherited from the host
 	// worker, sorted, and Set the variables that the run set. nil represents a value that may be
@@ -36,7 +36,7 @@ type Start struct {
 	Set       map[string]*string `json:"set"`
 }
 
-// File is a file's state when a process was started.
+// File is the state of a file when a process was started.
 type File struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
@@ -71,8 +71,8 @@ func FilesOf(program string, args []string, dir string) []File {
 }
 
 // Variables stores a process's environment in a [Start]. Variables with the same value as in base
-// are inherited, and their values are not stored. hide reports whether another value must also not
-// be stored.
+// are inherited, and their values are not stored. hide reports whether any other value must not be
+// stored.
 func (s *Start) Variables(env, base []string, hide func(value string) bool) {
 	s.Inherited, s.Set = []string{}, map[string]*string{}
 	for _, kv := range env {

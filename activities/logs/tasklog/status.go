@@ -9,7 +9,7 @@ import (
 )
 
 // SetStatus shows text as the terminal's last line, below all lines, until the next call. An empty
-// text removes it. Without a terminal SetStatus does nothing.
+// text removes it. If there is no terminal, SetStatus does nothing.
 func (c *Console) SetStatus(text string) {
 	c.err.place.mu.Lock()
 	defer c.err.place.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Console) setStatus(text string) {
 	c.end(c.err)
 }
 
-// appendErase removes the status line, and leaves the cursor on it.
+// appendErase removes the status line, and leaves the cursor on that line.
 func (p *place) appendErase(dst []byte) []byte {
 	if p.drawn {
 		dst = append(dst, "\r\x1b[K"...)

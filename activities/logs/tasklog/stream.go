@@ -20,7 +20,7 @@ const (
 	readSize = 256 << 10
 	// maxHeld is the maximum length of an unfinished line that is held back.
 	maxHeld = 64 << 10
-	// roundSize limits the bytes read from one stream before the next stream's turn.
+	// roundSize limits the bytes that are read from a stream before it is the next stream's turn.
 	roundSize = 1 << 20
 )
 
@@ -33,11 +33,11 @@ type stream struct {
 	file *os.File
 	// offset is the start of the undelivered part.
 	offset int64
-	// open reports whether the delivered part ended within a line.
+	// open reports whether the part delivered so far ends within a line.
 	open bool
 	// ready reports whether it is in the follower's list.
 	ready bool
-	// held is since when the unfinished line at the end has been held back, or zero.
+	// held is the time since when the unfinished line at the end has been held back, or zero.
 	held time.Time
 }
 
@@ -48,7 +48,7 @@ func (f *Follower) markReady(s *stream) {
 	}
 }
 
-// readRound reads a limited part of each ready stream, and reports whether one of them has more.
+// readRound reads a limited part of each ready stream, and reports whether any of them has more.
 func (f *Follower) readRound() (more bool) {
 	round := f.ready
 	f.ready = nil
@@ -162,9 +162,9 @@ func (f *Follower) insert(path string, data []byte) {
 	}
 }
 
-// heldLongEnough starts or continues holding back a stream's unfinished line, and reports whether
-// that has lasted long enough. The time restarts with each new line. A line with a carriage return
-// is a progress bar, and is held only briefly.
+// heldLongEnough starts or continues to hold back a stream's unfinished line, and reports whether
+// it has been held back long enough. The time restarts with each new line. A line with a carriage
+// return is a progress bar, and is held back only briefly.
 func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
@@ -177,8 +177,8 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	return now.Sub(s.held) >= hold
 }
 
-// cannotRead reports an error of a stream's file. A missing file is not an error, because it may
-// not exist yet or no longer exist, or the output may not be redirected.
+// cannotRead reports an error about a stream's file. It is not an error if the file does not exist:
+// it may not exist yet, may have been removed, or the output may not be redirected.
 func (f *Follower) cannotRead(s *stream, err error) {
 	s.held = time.Time{}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func (f *Follower) cannotRead(s *stream, err error) {
 	}
 }
 
-// drain finds new output and delivers all of it.
+// drain finds and delivers all new output.
 func (f *Follower) drain() {
 	f.scan()
 	all := slices.SortedFunc(maps.Values(f.processes), func(a, b *process) int {

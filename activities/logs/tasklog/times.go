@@ -13,23 +13,23 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// TimesFile records the sizes of a process's output over time, since the process's lines have no
-// times. Each change of the sizes adds a line:
+// TimesFile records the sizes of a process's output over time, since the process's lines do not
+// contain times. Each change in size adds a line:
 //
 //	<nanoseconds since 1970> <bytes of stdout> <bytes of stderr>
 //
-// Everything before those offsets had been written by that time.
+// Everything before these offsets had been written by this time.
 const TimesFile = "times"
 
-// maxTimes limits the file. A larger file loses every second line, so that a long life is recorded
-// more coarsely, and evenly from start to end.
+// maxTimes limits the file. When it is reached, every second line is dropped, so that a long life
+// is recorded more coarsely, but evenly from start to end.
 const maxTimes = 1 << 20
 
-// clockTick is the maximum delay of a write after the file's time. The kernel uses the time of its
-// last tick, and there are at least 100 ticks a second.
+// clockTick is the maximum time by which a file's modification time can precede the actual write.
+// The kernel uses the time of its last tick, and there are at least 100 ticks per second.
 const clockTick = 20 * time.Millisecond
 
-// Times writes a process's [TimesFile]. A line that cannot be written is skipped; a later line
+// Times writes a process's [TimesFile]. A line that cannot be written is skipped, and a later line
 // makes up for it.
 type Times struct {
 	dir string
@@ -39,7 +39,7 @@ type Times struct {
 	latest  atomic.Int64 // the time of that write, in nanoseconds since 1970, or 0 if there was none
 
 	mu    sync.Mutex
-	known bool // last is the last record of the file
+	known bool // last is the last record in the file
 	last  record
 }
 
@@ -61,8 +61,7 @@ func (t *Times) Note() {
 	}
 }
 
-// NoteEnd records the output of a process that exited at the given time. It may be called much
-// later.
+// NoteEnd records the output of a process that exited at the given time, which may be long ago.
 func (t *Times) NoteEnd(ended time.Time) {
 	if t.dir != "" {
 		t.mu.Lock()
@@ -74,7 +73,8 @@ func (t *Times) NoteEnd(ended time.Time) {
 // Written returns the output's size in bytes at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
-// Latest returns the time of the last write as of the last check, or zero without output.
+// Latest returns the time of the last write, as found by the last check, or zero if there is no
+// output.
 func (t *Times) Latest() time.Time {
 	if at := t.latest.Load(); at > 0 {
 		return time.Unix(0, at)
@@ -86,7 +86,8 @@ func (t *Times) note(ended time.Time) {
 	r, written := look(t.dir)
 	t.written.Store(r.sizes[0] + r.sizes[1])
 	t.latest.Store(written.UnixNano())
-	// The time is taken after the sizes, so that everything they cover was written before it.
+	// Take the time after the sizes, so that everything that they cover was written before this
+	// time.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
 		// The process's children may have written after its exit.
@@ -100,7 +101,7 @@ func (t *Times) note(ended time.Time) {
 	}
 }
 
-// look returns the sizes of the output, and when the last of it was written.
+// look returns the sizes of the output, and when the output was last written.
 func look(dir string) (r record, written time.Time) {
 	for i, name := range outputs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -139,7 +140,7 @@ func (t *Times) append(r record) error {
 	} else if size > 0 {
 		var end [1]byte
 		if _, err := f.ReadAt(end[:], size-1); err == nil && end[0] != '\n' {
-			line = append([]byte("\n"), line...) // the writer was killed within that line
+			line = append([]byte("\n"), line...) // the writer was killed while it wrote that line
 		}
 	}
 	_, err = f.Write(line)
@@ -179,11 +180,12 @@ func readTimes(dir string) []record {
 	return all
 }
 
-// lastRecord returns the last record of the file, or a zero one.
+// lastRecord returns the last record in the file, or a zero record.
 func lastRecord(dir string) (last record) {
 	end, _ := tailOf(filepath.Join(dir, TimesFile), 512)
 	for line := range bytes.Lines(end) {
-		// The first may be the end of a longer line, which does not matter: more records follow.
+		// The first line may be the end of a longer one, which does not matter, because more
+		// records follow.
 		if r, err := parseRecord(line); err == nil {
 			last = r
 		}
@@ -205,9 +207,10 @@ func parseRecord(line []byte) (r record, err error) {
 	return r, nil
 }
 
-// Since returns a function that returns the offset of a stream's output after the given time, at
-// the start of a line, and rather too early than too late. Without recorded times a stream starts
-// at offset 0 or, if nothing was written to it since, at its end. It is for [FollowOptions.From].
+// Since returns a function that returns the offset of a stream's output after the given time. The
+// offset is at the start of a line, and is too early rather than too late. If no times are
+// recorded, it is 0 or, if the stream has not been written since, the end of the stream. It is for
+// [FollowOptions.From].
 func Since(runDir string, at time.Time) func(Stream) int64 {
 	return func(s Stream) int64 {
 		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), s.index()
@@ -221,14 +224,14 @@ func Since(runDir string, at time.Time) func(Stream) int64 {
 		}
 		from := int64(0)
 		for _, r := range readTimes(dir) {
-			// Stop at the first later record, because clocks may be set back.
+			// Stop at the first later record, because the clock may have been set back.
 			if r.at > at.UnixNano() {
 				break
 			}
 			from = r.sizes[i]
 		}
 		if from > info.Size() {
-			return 0 // the file is not the recorded one
+			return 0 // the file is not the one that was recorded
 		}
 		return startOfLine(path, from)
 	}

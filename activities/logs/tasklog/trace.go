@@ -8,8 +8,8 @@ import (
 )
 
 // TraceFile returns the path of the file that torch's Flight Recorder wrote for a directory's
-// process or one of its descendants. It returns "" if there is no such file, and the last written
-// file if there are several.
+// process or one of its descendants. If there are several, it returns the one that was written
+// last; if there are none, "".
 func TraceFile(logDir string) string {
 	entries, err := os.ReadDir(logDir)
 	if err != nil {

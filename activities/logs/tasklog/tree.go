@@ -10,15 +10,15 @@ import (
 
 type processKey struct{ attempt, rank int }
 
-// process is one process directory's state.
+// process is the state of one process directory.
 type process struct {
 	processKey
 	dir string
-	// streams are the followed streams.
+	// streams lists the streams that are followed.
 	streams []*stream
 }
 
-// lookAtAll finds new processes and what the followed ones have written.
+// lookAtAll finds new processes, and new output of those that are followed.
 func (f *Follower) lookAtAll() {
 	f.scan()
 	for _, p := range f.newest {
@@ -32,7 +32,7 @@ func (f *Follower) lookAtAll() {
 	}
 }
 
-// scan finds the processes on disk, and drops pruned ones.
+// scan finds the processes on disk, and drops those that were pruned.
 func (f *Follower) scan() {
 	numbers, err := attempts(f.dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *Follower) found(key processKey) {
 		return
 	}
 	if last != nil {
-		// It has exited, and its output comes first.
+		// The previous process has exited, and its output comes first.
 		f.finish(last)
 		for _, s := range last.streams {
 			f.closeFile(s)
@@ -97,7 +97,8 @@ func (f *Follower) found(key processKey) {
 	f.newest[key.rank] = p
 }
 
-// forget drops files that no longer exist: after a long run they outnumber the existing ones.
+// forget drops files that no longer exist, because during a long run they would come to outnumber
+// those that do.
 func (f *Follower) forget(gone func(*process) bool) {
 	for key, p := range f.processes {
 		if !gone(p) {

@@ -11,25 +11,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// UsageFile contains a process's resource usage over time: records of package series, with the
-// newest appended last. When it holds twice keptPoints, points are merged.
+// UsageFile contains a process's resource usage over time: records of package series, of which the
+// newest is last. When the file contains twice keptPoints points, points are merged.
 const UsageFile = "usage"
 
-// MetricsFile contains the metrics that a process reported over time, a line of JSON for each report
-// that is kept; see [series.Report].
+// MetricsFile contains the metrics that a process reported over time, with a line of JSON for each
+// report that is kept; see [series.Report].
 const MetricsFile = "metrics"
 
 const (
 	// keptPoints is the number of points kept for a process.
 	keptPoints = 160
-	// maxUsage limits the file, and what is read of it.
+	// maxUsage limits the file's size, and how much of it is read.
 	maxUsage = 2 * keptPoints * series.RecordSize
-	// maxMetrics limits the [MetricsFile], and what is read of it.
+	// maxMetrics limits the size of the [MetricsFile], and how much of it is read.
 	maxMetrics = 256 << 10
 )
 
-// Usage writes a process's [UsageFile] and its [MetricsFile]. It collects the points of up to two
-// minutes, and of less at the start, because opening a file costs much more than writing to it.
+// Usage writes a process's [UsageFile] and its [MetricsFile]. It collects points for up to two
+// minutes (for less at the start) before it writes them, because opening a file costs much more
+// than writing to it.
 type Usage struct {
 	dir     string
 	reports func() []series.Report
@@ -38,13 +39,13 @@ type Usage struct {
 }
 
 const (
-	// maxPending is the maximum time to collect points, and pendingShare its inverse share of the
-	// process's life so far.
+	// maxPending limits how long points are collected, and pendingShare is the inverse of the share
+	// of the process's life so far that also limits it.
 	maxPending, pendingShare = 2 * time.Minute, 10
 )
 
 // NewUsage returns the Usage of the process with the given directory ([ProcessDir]). reports
-// returns its reports that are not older than this Usage.
+// returns those of its reports that are not older than this Usage.
 func NewUsage(processDir string, reports func() []series.Report) *Usage {
 	return &Usage{dir: processDir, reports: reports}
 }
@@ -72,13 +73,13 @@ func (u *Usage) Flush() error {
 	return errors.Join(appendUsage(u.dir, points), writeMetrics(u.dir, u.reports()))
 }
 
-// writeMetrics writes a process's reports after those from an earlier Usage.
+// writeMetrics writes a process's reports, after those that an earlier Usage has written.
 func writeMetrics(dir string, reports []series.Report) error {
 	if len(reports) == 0 {
 		return nil
 	}
 	path := filepath.Join(dir, MetricsFile)
-	earlier, _, _ := ReadFile(path, maxMetrics) // otherwise there are none
+	earlier, _, _ := ReadFile(path, maxMetrics) // on errors, there are none
 	all := slices.DeleteFunc(series.ParseReports(earlier), func(r series.Report) bool { return !r.At.Before(reports[0].At) })
 	var b []byte
 	for _, r := range series.Thin(append(all, reports...), series.KeptReports) {
@@ -109,8 +110,8 @@ func appendUsage(dir string, points []series.Point) error {
 	return err
 }
 
-// ReadUsage returns the usage over time of the process with the given directory, or nothing if the
-// file cannot be read on this host.
+// ReadUsage returns the usage over time of the process with the given directory, or nil if the file
+// cannot be read on this host.
 func ReadUsage(processDir string) []series.Point {
 	b, _, err := ReadFile(filepath.Join(processDir, UsageFile), maxUsage)
 	if err != nil {

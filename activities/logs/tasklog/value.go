@@ -11,10 +11,11 @@ import (
 )
 
 // maxDepth limits the nesting of lists and objects in a value. Most JSON readers accept about 1,000
-// levels, and Go's 10,000. A deeper value would make the result of the whole run unreadable.
+// levels, and Go's 10,000. A more deeply nested value would make the result of the whole run
+// unreadable.
 const maxDepth = 500
 
-// Value returns the single JSON value in text, compacted. It is a task's return value.
+// Value compacts and returns the single JSON value in text, which is a task's return value.
 func Value(text []byte) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
@@ -29,7 +30,7 @@ func Value(text []byte) (json.RawMessage, error) {
 	return compact.Bytes(), nil
 }
 
-// bare contains the numbers that are not JSON. The signed one must precede its unsigned form.
+// bare lists the numbers that are not valid JSON. The signed form must precede the unsigned one.
 var bare = []string{"NaN", "-Infinity", "Infinity"}
 
 // expressed replaces bare numbers by the objects that represent them; see [spec.NumberKey].

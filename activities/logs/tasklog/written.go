@@ -12,7 +12,7 @@ type StreamEnd struct {
 	Text []byte
 	// Offset is the start of Text in the stream.
 	Offset int64
-	// Written is the time of the last write to the stream, as exactly as the file system records
+	// Written is the time of the last write to the stream, as precisely as the file system records
 	// it.
 	Written time.Time
 
@@ -20,8 +20,7 @@ type StreamEnd struct {
 	stream  int
 }
 
-// StreamEnds reads at most maxBytes from the end of stdout and of stderr. Empty streams are left
-// out.
+// StreamEnds reads at most maxBytes from the ends of stdout and stderr. It omits empty streams.
 func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
 	var ends []StreamEnd
 	var records []record
@@ -32,7 +31,7 @@ func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
 			continue
 		}
 		text, whole := tailOf(path, maxBytes)
-		// More may have been written since, but nothing before From.
+		// More may have been written since, but only after the end of this part.
 		e := StreamEnd{Text: text, Offset: max(0, info.Size()-int64(len(text))), Written: info.ModTime(), stream: i}
 		if !whole {
 			if at := bytes.IndexByte(text, '\n'); at >= 0 {
@@ -48,8 +47,8 @@ func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
 	return ends
 }
 
-// Times returns between which times the byte before the given offset was written. after is zero if
-// no record is older.
+// Times returns two times between which the byte before the given offset was written. after is zero
+// if there is no older record.
 func (e StreamEnd) Times(offset int64) (after, by time.Time) {
 	by = e.Written
 	for _, r := range e.records {
@@ -63,7 +62,7 @@ func (e StreamEnd) Times(offset int64) (after, by time.Time) {
 		after = at
 	}
 	if offset >= e.Offset+int64(len(e.Text)) {
-		// It is the last byte written, and the file has its time.
+		// This is the last byte that was written, so its time is the file's modification time.
 		after, by = e.Written.Add(-clockTick), e.Written
 	}
 	return after, by

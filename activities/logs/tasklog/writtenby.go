@@ -17,7 +17,7 @@ func WrittenBy(runDir string) func(s Stream, offset int64) time.Time {
 			records = readTimes(dir)
 			known[dir] = records
 		}
-		// Sizes only grow, so the records are sorted by them.
+		// Sizes only grow, so the records are sorted by size.
 		at := sort.Search(len(records), func(n int) bool { return records[n].sizes[i] >= offset })
 		if at == len(records) {
 			return time.Time{}
