@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// KnownAttributes is an activity that returns the run search attributes that the namespace knows
+// KnownAttributes is an activity that returns the run search attributes that the namespace defines
 // with the expected type. The list is empty if the server does not permit the query.
 func (s *Server) KnownAttributes(ctx context.Context) (names []string, err error) {
 	c, err := s.connected()

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierQueryTimeout limits the query to the run, which may lack a workflow worker.
+// barrierQueryTimeout limits the query to the run, which may not have a workflow worker.
 const barrierQueryTimeout = 10 * time.Second
 
 // BarrierCheck is an activity that asks the run whether the tasks missing at a barrier can still
-// arrive. It lasts as long as they all can.
+// arrive. It returns once any of them cannot.
 func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	unchanged := temporal.NewApplicationErrorWithOptions("all missing tasks can still arrive", spec.ErrBarrierUnchanged,
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// maxBarrierRound limits how long a round can be open. It closes rounds that are forgotten because
+// maxBarrierRound limits how long a round can be open. It closes rounds that were abandoned because
 // their hosts were killed, together with the queue's only workers.
 const maxBarrierRound = 30 * 24 * time.Hour
 
@@ -26,13 +26,13 @@ type Barriers struct {
 	queue  string
 }
 
-// NewBarriers returns rounds with workflows on the given task queue.
+// NewBarriers returns Barriers whose workflows use the given task queue.
 func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s, queue: queue} }
 
 var _ barriers.Server = (*Barriers)(nil)
 
-// Tell implements [barriers.Server]. A closed ID is never started again, so the server rejects a
-// late signal without a race.
+// Tell implements [barriers.Server]. A workflow ID that was closed is never used again, so the
+// server reliably rejects a late signal.
 func (s *Barriers) Tell(ctx context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
 	c, err := s.server.connected()
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Barriers) Withdraw(ctx context.Context, id string, m spec.BarrierMessag
 	return final(gone(c.SignalWorkflow(ctx, id, "", spec.SignalArrive, m)))
 }
 
-// Result implements [barriers.Server]. Get uses long polls and hides short outages.
+// Result implements [barriers.Server]. The SDK's Get uses long polls, and hides short outages.
 func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
 	var r spec.BarrierResult
 	c, err := s.server.connected()
@@ -70,7 +70,7 @@ func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, e
 	}
 	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
 	if ended, ok := errors.AsType[*temporal.WorkflowExecutionError](err); ok {
-		// No result, so no arrival counts.
+		// There is no result, so no arrivals count.
 		return spec.BarrierResult{State: spec.BarrierBroken, Why: spec.BarrierCancelled, Message: "the barrier was ended: " + ended.Unwrap().Error()}, nil
 	}
 	return r, gone(err)
@@ -107,7 +107,7 @@ func gone(err error) error {
 	return err
 }
 
-// final marks errors that a retry would not change.
+// final marks errors that a retry would not fix.
 func final(err error) error {
 	if servererror.IsRefused(err) {
 		return &barriers.RefusedError{Err: err}

@@ -21,14 +21,14 @@ const (
 	clockPoll = 10 * time.Second
 )
 
-// Clock returns how far the server's clock is ahead of this host's, plus or minus doubt. No
-// request returns the server's time, but the server records when a queue was last polled. So Clock
-// polls a queue that is always empty, and then reads that time.
+// Clock returns how far the server's clock is ahead of this host's, plus or minus doubt. There is
+// no request for the server's time, but the server records when a queue was last polled. So Clock
+// polls a queue that is always empty, and then reads when it was polled.
 func Clock(ctx context.Context, c client.Client, namespace string) (ahead, doubt time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()
 	name := "clusterrun-clock-" + uuid.NewString()
-	// The server discards a sticky queue on its own.
+	// Use a sticky queue, because the server discards it automatically.
 	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-clock"}
 	poll, stop := context.WithTimeout(context.WithoutCancel(ctx), clockPoll)
 	defer stop()

@@ -24,14 +24,14 @@ type Closures struct {
 	brokers *taskservices.Brokers
 }
 
-// NewClosures returns the activity that uses the host's brokers.
+// NewClosures returns Closures that use the host's brokers.
 func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// batchBeats is the interval between a batch's heartbeats, firstBatchBeat the first one's delay,
-// and beatPatience the maximum time to wait for the server's answer. Most batches finish before
-// the first heartbeat.
+// batchBeats is the interval between a batch's heartbeats, firstBatchBeat the delay of the first
+// one, and beatPatience the maximum time to wait for the server's answer. Most batches finish
+// before the first heartbeat.
 const batchBeats, firstBatchBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures lets this host's tasks call closures. See [closure.Batch].
@@ -59,8 +59,8 @@ func (s *Server) runBatch(ctx context.Context, b *closures.Broker, in closure.Ba
 	return out, nil
 }
 
-// keep sends heartbeats until a batch is over. It stops the batch when the queue no longer waits
-// for it, or this host worker stops.
+// keep sends heartbeats until a batch is over. It stops the batch if the queue no longer waits for
+// it or if this host worker is stopping.
 func (s *Server) keep(ctx, held context.Context, release context.CancelFunc) {
 	defer release()
 	token := activity.GetInfo(ctx).TaskToken
@@ -86,11 +86,11 @@ func (s *Server) keep(ctx, held context.Context, release context.CancelFunc) {
 	}
 }
 
-// pollAgain is the time between tries to start polling.
+// pollAgain is the time between attempts to start polling.
 var pollAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
-// PollClosures polls for a run's batches until stop is called. The server gives them to hosts with
-// a free slot.
+// PollClosures polls for a run's batches until stop is called. The server hands the batches to
+// hosts with a free slot.
 func (s *Server) PollClosures(run spec.RunRef, b *closures.Broker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -160,14 +160,14 @@ func (s slots) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*
 	return &worker.SlotPermit{}, nil
 }
 
-// TryReserveSlot is for eager activities, which the queue's worker does not ask for.
+// TryReserveSlot is for eager activities, which the queue's worker does not request.
 func (slots) TryReserveSlot(worker.SlotReservationInfo) *worker.SlotPermit { return nil }
 
-// MarkSlotUsed does nothing: a poll holds a slot already.
+// MarkSlotUsed does nothing, because a poll already holds its slot.
 func (slots) MarkSlotUsed(worker.SlotMarkUsedInfo) {}
 
 // ReleaseSlot returns a slot.
 func (s slots) ReleaseSlot(worker.SlotReleaseInfo) { s.broker.Release() }
 
-// MaxSlots returns 0, since processes come and go.
+// MaxSlots returns 0, which means unknown, because processes come and go.
 func (slots) MaxSlots() int { return 0 }

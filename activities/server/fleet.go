@@ -26,17 +26,17 @@ type Membership struct {
 	checks HostChecks
 
 	mu sync.Mutex
-	// open counts the leases. Of two, the older is about to close. changed receives an element
-	// after open has changed.
+	// open is the number of open leases. If there are two, the older one is about to close. changed
+	// receives an element after open has changed.
 	open    int
 	changed chan struct{}
-	// beat is the interval between the last lease's heartbeats.
+	// beat is the interval between heartbeats of the last lease.
 	beat time.Duration
-	// confirmed is the time of the last confirmed lease.
+	// confirmed is when the server last confirmed the lease.
 	confirmed time.Time
-	// leaves is closed once the host leaves in order.
+	// leaves is closed when the host leaves in an orderly way.
 	leaves chan struct{}
-	// again receives an element after Rejoin.
+	// again receives an element when Rejoin is called.
 	again chan struct{}
 }
 
@@ -64,20 +64,20 @@ const (
 	// may join simultaneously.
 	leaseTakes = time.Minute
 	// checksTake limits how long a host waits for the first results of its checks before it joins.
-	// Checks without a result keep tasks away.
+	// While a check does not have a result, the host does not get tasks.
 	checksTake = 2 * time.Second
 )
 
-// Keep joins the fleet, and rejoins whenever the host has lost its place, its checks have changed,
-// or [Membership.Rejoin] is called, until ctx is done. Before it joins, it calls holds for what
-// runs hold on this host. It calls refused with each refusal, and with nil once the host has
+// Keep joins the fleet. Until ctx is done, it rejoins whenever the host has lost its place, its
+// checks have changed, or [Membership.Rejoin] is called. Before it joins, it calls holds to find
+// what runs hold on this host. It calls refused with each refusal, and with nil once the host has
 // joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
 	m.checks.First(ctx, checksTake)
 	for ctx.Err() == nil {
 		select {
-		case <-m.checks.Changed(): // join has the latest
+		case <-m.checks.Changed(): // join reports the latest results
 		default:
 		}
 		select {
@@ -103,8 +103,8 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 }
 
 // leaseFollows returns how long a host waits for its next lease before it rejoins. A fleet that
-// continues in another execution gives all hosts new leases unasked. In a large fleet that takes a
-// while, and hosts that rejoin too early would soon make it continue once more.
+// continues in another execution grants new leases to all hosts on its own. In a large fleet, this
+// takes a while, and hosts that rejoin too early would soon make it continue again.
 func (m *Membership) leaseFollows() time.Duration {
 	const small = 2 * time.Second // in a small fleet
 	m.mu.Lock()
@@ -112,8 +112,9 @@ func (m *Membership) leaseFollows() time.Duration {
 	return small + m.beat - fleet.HeartbeatInterval(1)
 }
 
-// await waits until this host has a lease, or none if leased is false. It reports whether that
-// happened before wait passed and before the checks changed. A wait of 0 is unlimited.
+// await waits until this host has a lease or, if leased is false, does not have one. It reports
+// whether that happened before wait had passed and before the checks changed. A wait of 0 means no
+// limit.
 func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration) bool {
 	var over <-chan time.Time
 	if wait > 0 {
@@ -152,10 +153,10 @@ func (m *Membership) count(leases int) {
 	}
 }
 
-// Leave closes the lease in order, so that the fleet does not wait for this host.
+// Leave closes the lease in an orderly way, so that the fleet does not wait for this host.
 func (m *Membership) Leave() { close(m.leaves) }
 
-// join starts the fleet if necessary.
+// join joins the fleet, and starts it if necessary.
 func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -185,8 +186,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	return h.Get(ctx, nil)
 }
 
-// Freed reports to the fleet that a run no longer uses this host. A fleet that starts later
-// receives that when this host joins.
+// Freed reports to the fleet that a run no longer uses this host. A fleet that is started later is
+// notified when this host joins.
 func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 	c, err := m.server.connected()
 	if err != nil {
@@ -207,16 +208,16 @@ func (m *Membership) Rejoin() {
 	}
 }
 
-// Confirmed returns when the server last confirmed that this host is in the fleet, initially when
-// the host worker started.
+// Confirmed returns when the server last confirmed that this host is in the fleet, or, before that,
+// when the host worker started.
 func (m *Membership) Confirmed() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.confirmed
 }
 
-// HostLease is the activity that lasts as long as this host is in the fleet. Its heartbeats go
-// through the client, so only a server's answer stops it.
+// HostLease is the activity that lasts as long as this host is in the fleet. Its heartbeats are
+// sent through the client, so only an answer from the server stops it.
 func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) error {
 	if in.Instance != m.host.Instance {
 		return temporal.NewNonRetryableApplicationError("this is another host worker", "Superseded", nil)
@@ -263,8 +264,8 @@ func (m *Membership) results() []any {
 	return nil
 }
 
-// FleetCheck is an activity that checks which of the given runs have ended. While none has, it
-// fails with an error that the server retries, because attempts add nothing to the history.
+// FleetCheck is an activity that returns which of the given runs have ended. Until at least one has
+// ended, it returns a retryable error, because retries do not add to the history.
 func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet.CheckOutput, error) {
 	var out fleet.CheckOutput
 	for _, run := range in.Runs {

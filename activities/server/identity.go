@@ -18,8 +18,8 @@ const identityPatience = 5 * time.Second
 
 // Identity returns an ID that identifies a server and its database. It is the ID of the namespace,
 // which is created with the database. The cluster's ID is unsuitable, because a namespace that
-// fails over to another cluster keeps its runs. It is empty if the server does not permit the
-// request.
+// fails over to another cluster keeps its runs. Identity returns an empty ID if the server does not
+// permit the request.
 func Identity(ctx context.Context, c client.Client, namespace string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityPatience)
 	defer cancel()
@@ -47,7 +47,7 @@ func (s *Server) KnownIdentity(ctx context.Context, namespace string) (string, e
 	return s.known.identity(namespace, func() (string, error) { return s.Identity(ctx, namespace) })
 }
 
-// Known is a connection's stats handler. It keeps the server's identity, which stays the same until
+// Known is a connection's stats handler. It caches the server's identity, which cannot change until
 // the client reconnects.
 type Known struct {
 	mu          sync.Mutex

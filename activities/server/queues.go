@@ -15,17 +15,17 @@ import (
 
 // Queues keeps closure queues as workflows on the Temporal server.
 type Queues struct {
-	// Opened is called with the run of an open queue.
+	// Opened is called with the run of a queue that is open.
 	Opened func(run runkey.Run)
 
 	server *Server
 	queue  string
 }
 
-// NewQueues returns queues with workflows on the given task queue.
+// NewQueues returns Queues whose workflows use the given task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
-// Of returns a client of a run's queue. It fails while the server is not connected.
+// Of returns a client of a run's queue. It fails if the server is not connected.
 func (s *Queues) Of(run spec.RunRef) (*closurequeue.Client, error) {
 	c, err := s.server.connected()
 	if err != nil {
@@ -49,10 +49,10 @@ func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 // overTimeout limits the request to the server.
 const overTimeout = 10 * time.Second
 
-// ClosuresCheck is an activity that returns when the run has ended. A closure queue uses it for
-// runs that end without a message to the queue, because the run was terminated, its hosts are
-// gone, or none of its tasks ever served. It also reports the queue to this host, since a
-// program elsewhere may have opened it.
+// ClosuresCheck is an activity that returns when the run has ended. A closure queue uses it to
+// detect the end of a run that does not notify the queue, because the run was terminated, its hosts
+// are gone, or none of its tasks ever served. ClosuresCheck also reports the queue to this host,
+// since a program elsewhere may have opened it.
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
 	s.Opened(runkey.Run{Namespace: activity.GetInfo(ctx).Namespace, WorkflowID: in.Run.WorkflowID, RunID: in.Run.RunID})
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// endEvery is the interval between checks of an awaited run.
+// endEvery is the interval between checks of a run that is awaited.
 var endEvery = retry.Backoff{First: 250 * time.Millisecond, Most: 2 * time.Second}
 
 // RunEnd is an activity that waits for a run to finish, and returns how it ended.
@@ -62,7 +62,7 @@ func (s *Server) runEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunE
 	return out, nil
 }
 
-// result returns the result of an ended run, or a placeholder.
+// result returns the result of a run that has ended, or a placeholder.
 func (s *Server) result(ctx context.Context, e *commonpb.WorkflowExecution) (*spec.RunResult, error) {
 	c, err := s.connected()
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflow
 	return status, v.Get(&status)
 }
 
-// CancelRun cancels the run with that first execution.
+// CancelRun cancels the run with the given first execution.
 func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error {
 	c, err := s.connected()
 	if err != nil {
@@ -65,9 +65,9 @@ func (s *Server) AwaitRun(ctx context.Context, workflowID, began string) {
 	}
 }
 
-// DescribeRun describes the current or last execution of the run with the given first one. A run
-// with a long history continues with its tasks in another execution of its workflow. Hosts
-// identify it by its first execution.
+// DescribeRun describes the current or last execution of the run with the given first execution. A
+// run with a long history continues with its tasks in another execution of its workflow, but hosts
+// identify the run by its first one.
 func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	c, err := s.connected()
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	}
 }
 
-// refusal marks err as a refusal if a retry would not change it.
+// refusal marks err as a refusal if a retry would not fix it.
 func refusal(err error) error {
 	var application *temporal.ApplicationError
 	switch {

@@ -11,8 +11,8 @@ import (
 // errNotConnected is retried like any outage.
 var errNotConnected = errors.New("no connection to the Temporal server yet")
 
-// Server is the Temporal server, for users created before it is connected, because tasks are
-// served from the start. Until then it counts as away.
+// Server is the connection to the Temporal server. It can be passed to other code before it is
+// connected, because tasks are served from the start. Until then, the server counts as unreachable.
 type Server struct {
 	client atomic.Pointer[client.Client]
 	known  *Known

@@ -22,7 +22,8 @@ type Taker struct {
 }
 
 // TakeOver fails the attempts at a run's tasks that an earlier process holds, so that the server
-// reoffers the tasks. Otherwise it would wait for heartbeats of an exited process.
+// offers the tasks again. Otherwise the server would wait for heartbeats of a process that has
+// exited.
 func (s *Server) TakeOver(ctx context.Context, run runkey.Run, by Taker) error {
 	d, err := s.DescribeRun(ctx, run.WorkflowID, run.RunID)
 	if servererror.IsNotFound(err) {
@@ -67,7 +68,7 @@ func (s *Server) takeOver(ctx context.Context, namespace string, d *workflowserv
 
 func unlessNotFound(err error) error {
 	if servererror.IsNotFound(err) {
-		return nil // it has ended since
+		return nil // the attempt has ended since
 	}
 	return err
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // TrialsCheck is an activity that returns which of the trials that an earlier execution of the
-// sweep started have ended. While none has, it fails with an error that the server retries,
-// because attempts add nothing to the history.
+// sweep started have ended. Until at least one has ended, it returns a retryable error, because
+// retries do not add to the history.
 func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out sweep.CheckOutput, err error) {
 	running, err := s.runningTrials(ctx, in.Sweep)
 	if err != nil {
@@ -26,11 +26,11 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		if running[spec.TrialID(in.Sweep, t.Trial)] {
 			continue
 		}
-		// The server's list lags behind.
+		// Check, because the server's list lags behind.
 		d, err := s.DescribeRun(ctx, spec.TrialID(in.Sweep, t.Trial), t.RunID)
 		var result *spec.RunResult
 		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
-		case servererror.IsNotFound(err): // removed
+		case servererror.IsNotFound(err): // the run was removed
 		case err != nil:
 			return out, err
 		case workflowstatus.Continues(status):

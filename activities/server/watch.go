@@ -13,17 +13,18 @@ import (
 // watchEvery is the usual interval between checks. A change is noticed within a minute.
 var watchEvery = retry.Backoff{First: time.Second, Most: time.Minute}
 
-// mostLasting limits the concurrent long-lasting activities. Each holds a slot of its queue, and
-// starting and stopping tasks also needs slots.
+// mostLasting limits the number of concurrent long-lasting activities. Each holds a slot of its
+// queue, and slots are also needed to start and stop tasks.
 const mostLasting = 500
 
-// lasting counts the activities that last.
+// lasting is the number of long-lasting activities.
 var lasting atomic.Int64
 
 // watch checks until look finds something, within one attempt of ctx's activity. Failing attempts
-// would not add to the history either, but people who watch the workflow would take them for
-// failures. The heartbeats carry the number of checks. It returns nothing if the worker stops or
-// too many checks last already, and the next attempt continues.
+// would also not add to the history, but people who watch the workflow would mistake them for
+// failures. The heartbeats carry the number of checks. If the worker is stopping, or if there are
+// already too many long-lasting activities, watch returns without a result, and the next attempt
+// continues.
 func watch(ctx context.Context, every retry.Backoff, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {

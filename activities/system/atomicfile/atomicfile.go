@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Write replaces a file. A power cut may lose the new content.
+// Write replaces a file. The new content may be lost in a power cut.
 func Write(path string, b []byte, mode fs.FileMode) error {
 	return write(path, b, mode, func(*os.File) error { return nil })
 }
 
-// WriteSynced replaces a file. When it returns, no power cut can lose the new content.
+// WriteSynced replaces a file. Once it returns, the new content cannot be lost in a power cut.
 func WriteSynced(path string, b []byte, mode fs.FileMode) error {
 	if err := write(path, b, mode, (*os.File).Sync); err != nil {
 		return err
@@ -55,7 +55,7 @@ func rename(from, to string) error {
 	}
 }
 
-// SyncDir syncs a directory, so that no power cut can lose the names in it.
+// SyncDir syncs a directory, so that the names in it cannot be lost in a power cut.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -32,8 +32,8 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	return f.become(path, write)
 }
 
-// newFile is a file that does not have its name yet. name closes the file and gives it its name;
-// remove removes a file without a name.
+// newFile is a file that does not yet have its name. name closes the file and gives it its name.
+// remove removes the file if it is not to get its name.
 type newFile struct {
 	*os.File
 	name   func(path string) error
@@ -47,18 +47,18 @@ func (f newFile) become(path string, write func(io.Writer) error) error {
 		err = f.name(path)
 	}
 	if err != nil {
-		_ = f.Close() // it may be closed
+		_ = f.Close() // the file may already be closed
 		err = errors.Join(err, f.remove())
 	}
 	return err
 }
 
-// errNoUnnamed is returned if a file system, such as NFS, does not support unnamed files.
+// errNoUnnamed means that a file system, such as NFS, does not support unnamed files.
 var errNoUnnamed = errors.New("no files without names")
 
 func createUnnamed(dir string) (newFile, error) {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
-	// Kernels without this flag mistake it for O_DIRECTORY.
+	// Kernels that do not know this flag treat it as O_DIRECTORY.
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
 		return newFile{}, errNoUnnamed
 	}
@@ -103,7 +103,8 @@ func createHidden(path string) (newFile, error) {
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// The file system, such as NFS, does not support the flag. A link never replaces a file.
+		// The file system, such as NFS, does not support the flag. Use a link, which never replaces
+		// a file.
 		if err := os.Link(from, to); err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
-// Package background runs goroutines: a [Group] that stops with its owner, and [Each] with limited
-// concurrency. A follower of a [Feed] sees every value after the one it holds, even if it checks
-// late, including values that were replaced immediately.
+// Package background runs goroutines: a [Group] stops its goroutines together with its owner, and
+// [Each] runs calls with limited concurrency. A follower of a [Feed] sees every value after the one
+// it holds, even if it checks late and even if the value was replaced immediately.
 package background
 
 import (
@@ -13,7 +13,7 @@ type Group struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // keeps goroutines from starting once Close waits
+	mu      sync.Mutex // prevents goroutines from starting while Close waits
 	running sync.WaitGroup
 }
 

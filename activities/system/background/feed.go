@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Feed is a value that changes. Its first value is the zero value.
+// Feed is a value that changes over time. Its first value is the zero value.
 type Feed[T any] struct {
-	mu     sync.Mutex // for changes
+	mu     sync.Mutex // held during changes
 	latest atomic.Pointer[Item[T]]
 }
 
@@ -21,7 +21,7 @@ type Item[T any] struct {
 // Later is closed once there is a later value.
 func (i *Item[T]) Later() <-chan struct{} { return i.later }
 
-// Next returns the value after this value. It blocks until Later is closed.
+// Next returns the value that follows this one. It blocks until Later is closed.
 func (i *Item[T]) Next() *Item[T] {
 	<-i.later
 	return i.next

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seal marks this process's descriptors above 2 as close-on-exec. Go marks its own; Seal is for
-// those that the process was started with.
+// Seal marks this process's descriptors above 2 as close-on-exec. Go marks those that it opens;
+// Seal is for those with which the process was started.
 func Seal() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -38,8 +38,8 @@ func Start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Setsid = true
 	started := make(chan error)
 	go func() {
-		// The child inherits these from the thread. It is never unlocked, so that it exits with
-		// this goroutine.
+		// The child inherits these settings from the thread. The thread is never unlocked, so that
+		// it exits with this goroutine.
 		runtime.LockOSThread()
 		err := unix.Unshare(unix.CLONE_FS)
 		if err == nil {
@@ -64,7 +64,7 @@ func reset() {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, thread, 0)
 	_, _, _ = unix.RawSyscall(unix.SYS_IOPRIO_SET, ioOfThread, thread, 0)
-	// The kernel omits processors outside the cgroup.
+	// The kernel ignores processors that are not in the cgroup.
 	all := unix.NewCPUSet(mostCPUs)
 	all.Fill()
 	_ = unix.SchedSetaffinityDynamic(thread, all)

@@ -16,9 +16,9 @@ var (
 	keptPrefixes = []string{"LC_", "CLUSTERRUN_", "TEMPORAL_"}
 )
 
-// Environ returns the part of a shell's environment that a program serving several shells gets: the
-// user's names and directories, PATH, the language and time zone, proxies and authorities, and the
-// configuration of clusterrun and Temporal.
+// Environ returns the part of a shell's environment that is passed to a program which serves
+// several shells: the user's names and directories, PATH, the language and time zone, proxies and
+// certificate authorities, and the configuration of clusterrun and Temporal.
 func Environ(env []string) []string {
 	var out []string
 	for _, kv := range env {

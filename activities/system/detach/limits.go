@@ -11,9 +11,9 @@ import (
 // limits is the number of limits that setrlimit(2) supports.
 const limits = 16
 
-// raiseLimits raises a process's limits to process 1's, within its permissions, and its limit of
-// open files to the hard limit. It sets the process's score for the OOM killer to 0. It never
-// lowers a limit. A pid of 0 means this process.
+// raiseLimits raises a process's limits to those of process 1, within its permissions, and its
+// limit on open files to the hard limit. It sets the process's score for the OOM killer to 0. It
+// never lowers a limit. A pid of 0 means this process.
 func raiseLimits(pid int) {
 	for resource := range limits {
 		var first, own unix.Rlimit
@@ -21,8 +21,8 @@ func raiseLimits(pid int) {
 			continue
 		}
 		if unix.Prlimit(1, resource, nil, &first) != nil {
-			// Without a privilege, process 1's limits are unknown. They are hardly lower than our
-			// own hard limits; for some of these the soft limit means something else.
+			// Without privileges, the limits of process 1 are unknown. They are unlikely to be
+			// lower than our own hard limits, but some soft limits have a special meaning.
 			first = usual(resource, own)
 		}
 		wanted := raised(resource, own, first)
@@ -38,12 +38,13 @@ func raiseLimits(pid int) {
 		keepFiles()
 		pid = os.Getpid()
 	}
-	// This needs a privilege if an ancestor raised the score, but not if this shell did.
+	// This requires a privilege if an ancestor of the shell raised the score, but not if the shell
+	// did.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
-// usual returns a limit's value if nothing sets it. It is unlimited except for the stack and core
-// files, since their soft limits are not raised.
+// usual returns the value that a limit has if it is not set. This is unlimited, except for the
+// stack and core files, whose soft limits are not raised.
 func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	if resource == unix.RLIMIT_STACK || resource == unix.RLIMIT_CORE {
 		return own
@@ -51,7 +52,7 @@ func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: own.Max, Max: own.Max}
 }
 
-// raised returns a limit's new value, given process 1's limit.
+// raised returns the new value of a limit, given that of process 1.
 func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	most := max(own.Max, first.Max)
 	soft := max(own.Cur, first.Cur)
@@ -61,8 +62,8 @@ func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: min(soft, most), Max: most}
 }
 
-// keepFiles keeps the soft limit of open files for the programs that this program starts. Without
-// it, Go's runtime would give them the limit that this process was started with.
+// keepFiles keeps the soft limit of open files for the programs that this program starts.
+// Otherwise, Go's runtime would give them the limit with which this process was started.
 func keepFiles() {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {

@@ -12,8 +12,8 @@ import (
 type Space struct {
 	// At is the directory, or its nearest existing parent.
 	At string
-	// Free and All are in bytes. Root may use the space that is reserved for it. Some file systems
-	// do not report space: then All is 0.
+	// Free and All are in bytes. Root may use the space that is reserved for it. All is 0 on file
+	// systems that do not report their size.
 	Free, All uint64
 	// NoFiles reports whether no more files can be created.
 	NoFiles          bool

@@ -20,7 +20,7 @@ type ShmFile struct {
 	inode  uint64
 }
 
-// ShmBytes returns the memory that files hold.
+// ShmBytes returns the memory that files occupy.
 func ShmBytes(files []ShmFile) (n int64) {
 	for _, f := range files {
 		n += f.Size
@@ -28,8 +28,8 @@ func ShmBytes(files []ShmFile) (n int64) {
 	return n
 }
 
-// ShmLeft returns the unopened and unmapped files in a directory that a user created in that time.
-// It returns none if the kernel does not record when they were created.
+// ShmLeft returns those files in a directory that a user created in the given time and that are
+// neither open nor mapped. It returns none if the kernel does not record when they were created.
 func ShmLeft(dir string, uid uint32, since, until time.Time) ([]ShmFile, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func unused(dir string, files []ShmFile) (left []ShmFile, err error) {
 	return left, nil
 }
 
-// RemoveShm removes files from a directory, and returns those that are gone.
+// RemoveShm removes files from a directory, and returns those that it removed.
 func RemoveShm(dir string, files []ShmFile) (gone []ShmFile, err error) {
 	for _, f := range files {
 		if failed := os.Remove(filepath.Join(dir, f.Name)); failed != nil {

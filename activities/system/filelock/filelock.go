@@ -1,7 +1,7 @@
-// Package filelock locks files with flock(2). A lock belongs to an open file: a process that
-// inherits the file also holds the lock, and the kernel releases it when the last such process
-// closes the file or exits. The file itself is never removed, because another process could then
-// lock a name that is gone.
+// Package filelock locks files with flock(2). A lock belongs to an open file. A process that
+// inherits the file also holds the lock, and the kernel releases the lock when the last such
+// process closes the file or exits. The file itself is never removed; otherwise, two processes
+// could hold locks on different files of the same name.
 package filelock
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is returned if another process holds the lock.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
 // Try locks a file, which it creates if necessary. Closing the file releases the lock.
@@ -22,7 +22,7 @@ func Try(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOC
 // TryExisting is like [Try] but fails if the file does not exist.
 func TryExisting(path string) (*os.File, error) { return try(path, 0, unix.LOCK_EX) }
 
-// TryShared is like [Try], but takes a shared lock, which any number of processes can hold unless a
+// TryShared is like [Try], but takes a shared lock, which any number of processes can hold while no
 // process holds the exclusive lock.
 func TryShared(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_SH) }
 
@@ -48,7 +48,7 @@ func flock(f *os.File, how int) error {
 	return nil
 }
 
-// IsHeld reports whether a process holds the lock by [Try]. IsHeld briefly holds a shared lock, so
+// IsHeld reports whether a process holds a lock from [Try]. IsHeld briefly holds a shared lock, so
 // other processes should try more than once.
 func IsHeld(path string) (bool, error) {
 	f, err := os.Open(path)

@@ -13,7 +13,7 @@ import (
 const lockName = ".lock"
 
 // TempDir creates a directory with a name that starts with prefix, and returns a function that
-// removes it. It first removes such directories of killed processes.
+// removes it. It first removes such directories that killed processes have left.
 func TempDir(parent, prefix string) (dir string, remove func(), err error) {
 	entries, _ := os.ReadDir(parent) // if parent is unreadable, MkdirTemp fails
 	for _, e := range entries {

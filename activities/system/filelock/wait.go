@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Wait takes a lock by try, which is [Try] or [TryShared], once the lock is free. It polls instead of
-// blocking in the kernel, so that ctx can cancel the wait.
+// Wait waits until a lock is free and takes it, using try, which is [Try] or [TryShared]. It polls
+// instead of blocking in the kernel, so that ctx can cancel the wait.
 func Wait(ctx context.Context, try func(path string) (*os.File, error), path string, every time.Duration) (*os.File, error) {
 	for {
 		f, err := try(path)

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Do calls f on a new thread. The kernel checks the thread's file accesses as the user's. Accesses
-// by other goroutines that f uses are not affected. The thread exits with f.
+// Do calls f on a new thread, whose file accesses the kernel checks as if the user made them.
+// Accesses by other goroutines that f uses are not affected. The thread exits when f returns.
 func (u *User) Do(f func() error) error {
 	if u == nil {
 		return f()
@@ -44,8 +44,8 @@ func (u *User) Do(f func() error) error {
 	return err
 }
 
-// become makes this thread act as the user in file systems. It loses root's rights there
-// (capabilities(7)), but it can still signal and trace.
+// become makes this thread act as the user in file systems. It loses root's privileges there
+// (capabilities(7)), but can still send signals and trace.
 func (u *User) become() error {
 	if strconv.IntSize < 64 {
 		return errors.New("not supported on 32-bit machines") // setgroups(2) has a different number there
@@ -73,7 +73,8 @@ func (u *User) become() error {
 	return nil
 }
 
-// Access returns an error if the caller may not access a file. It is for use in [User.Do].
+// Access returns an error if the calling thread may not access a file. It is intended for use in
+// [User.Do].
 func Access(path string, mode uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS)
 }

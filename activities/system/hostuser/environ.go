@@ -10,8 +10,8 @@ import (
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
 // Environ returns the environment of a login: the variables in /etc/environment, and the user's
-// name, home and shell. Of the host worker's own environment, which may hold root's secrets, it
-// passes on the language, the time zone, and the visible GPUs.
+// name, home and shell. From the host worker's own environment, which may contain root's secrets,
+// it includes only the language, the time zone, and the visible GPUs.
 func (u *User) Environ(own []string) []string {
 	if u == nil {
 		return own
@@ -22,7 +22,7 @@ func (u *User) Environ(own []string) []string {
 			env = append(env, kv)
 		}
 	}
-	// An unreadable file sets nothing.
+	// A file that cannot be read does not set any variables.
 	text, _ := os.ReadFile("/etc/environment")
 	env = append(env, parseEnvironment(string(text))...)
 	return append(env, "HOME="+u.Home, "USER="+u.Name, "LOGNAME="+u.Name, "SHELL="+u.Shell)

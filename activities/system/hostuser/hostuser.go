@@ -39,8 +39,9 @@ func find(ctx context.Context, name string) (string, error) {
 	return entry, nil
 }
 
-// Lookup returns the user with the given name or number, or nil if it is the user of this process.
-// Only root can act as another user. A user other than root with root's number is refused.
+// Lookup returns the user with the given name or number, or nil if that is the user of this
+// process. Only root can act as another user. A user who has root's number but is not named root is
+// refused.
 func Lookup(ctx context.Context, name string) (*User, error) {
 	entry, err := find(ctx, name)
 	if err != nil {
@@ -91,7 +92,7 @@ func Home(ctx context.Context) string {
 	return u.Home
 }
 
-// notFound is getent's exit code for an entry that does not exist.
+// notFound is the exit code of getent if an entry does not exist.
 const notFound = 2
 
 // Group returns the number of a group, given its name or number.
@@ -110,7 +111,7 @@ func Group(ctx context.Context, name string) (uint32, error) {
 	return uint32(gid), err
 }
 
-// askTakes limits the wait for getent and id, which may ask a directory service.
+// askTakes limits the wait for getent and id, which may query a directory service.
 const askTakes = 10 * time.Second
 
 // ask returns the first line of a program's output.
@@ -122,7 +123,7 @@ func askWithin(ctx context.Context, bound time.Duration, program string, args ..
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.WaitDelay = time.Second // for programs that it has started
+	cmd.WaitDelay = time.Second // in case it has started other programs
 	out, err := cmd.Output()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "", fmt.Errorf("%s has not answered in time; check the services that nsswitch.conf lists, such as sssd or ldap", program)

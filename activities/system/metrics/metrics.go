@@ -13,13 +13,13 @@ import (
 
 // Metrics contains one host worker's metrics.
 type Metrics struct {
-	// Ready reports whether the server has registered this host worker without rejecting it later.
-	// It is served at /ready.
+	// Ready reports whether the server has registered this host worker and has not rejected it
+	// since. It is served at /ready.
 	Ready    atomic.Bool
 	registry *prometheus.Registry
 	sdk      sdk
 
-	// Processes counts the processes that this host worker is waiting for.
+	// Processes is the number of processes for which this host worker is waiting.
 	Processes prometheus.Gauge
 	// Starts observes how long processes take to start.
 	Starts prometheus.Histogram
@@ -27,15 +27,15 @@ type Metrics struct {
 	Exits *prometheus.CounterVec
 	// Restarts counts processes that replace an earlier one of the same launch.
 	Restarts prometheus.Counter
-	// LogBytes counts the bytes that exited processes have written.
+	// LogBytes counts the bytes written by processes that have exited.
 	LogBytes prometheus.Counter
-	// Orphans counts killed processes that other processes had left behind.
+	// Orphans counts processes that other processes had left behind and that were killed.
 	Orphans prometheus.Counter
-	// Steps observes how long processes take for steps, without waits at barriers.
+	// Steps observes how long processes take for their steps, excluding waits at barriers.
 	Steps prometheus.Histogram
 	// BarrierWaits observes how long tasks wait at barriers across hosts, by outcome.
 	BarrierWaits *prometheus.HistogramVec
-	// Closures counts closures with calls that finished on this host, by outcome.
+	// Closures counts closures whose calls finished on this host, by outcome.
 	Closures *prometheus.CounterVec
 }
 
@@ -59,7 +59,8 @@ func New() *Metrics {
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closure calls that have ended on this host, by outcome.", "outcome"),
 	}
-	// Each series starts at 0, because a new series's first event would not count as an increase.
+	// Start each series at 0, because the first event in a new series would not count as an
+	// increase.
 	for _, c := range spec.Causes {
 		m.Exits.WithLabelValues(string(c.Cause))
 	}
@@ -89,7 +90,8 @@ func (m *Metrics) FailedChecks(failed func() int) {
 	}, func() float64 { return float64(failed()) }))
 }
 
-// SlowestTask registers the slowest task's step time, divided by the median of the other tasks.
+// SlowestTask registers the step time of the slowest task, divided by the median of the other
+// tasks' step times.
 func (m *Metrics) SlowestTask(ratio func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_slowest_task_ratio", Help: "The slowest task's step time divided by the median of the other tasks, for a run on this host; 1 if no task is slow.",

@@ -11,15 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// labels are the labels of SDK and workflow metrics; each has few values. The SDK's other labels
-// are left out.
+// labels lists the labels of the metrics of the SDK and the workflows. Each has only a few values.
+// The SDK's other labels are omitted.
 var labels = []string{
 	"namespace", "task_queue", "workflow_type", "activity_type", "operation", "worker_type", "poller_type",
 	"failure_reason", "status_code", "verdict", "cause",
 }
 
-// labelsOf returns a metric's labels. For metrics of workflows it leaves out the labels that the
-// SDK adds, since they are the same for all of them.
+// labelsOf returns a metric's labels. For metrics of workflows, it omits the labels that the SDK
+// adds, since they have the same values in all of them.
 func labelsOf(name string) []string {
 	switch name {
 	case spec.MetricRunsEnded + "_total":
@@ -33,7 +33,7 @@ func labelsOf(name string) []string {
 // runsOpen is the name of the gauge that [Metrics.RunsOpen] returns.
 const runsOpen = "clusterrun_runs_open"
 
-// BeginRuns sets the counters of a queue's ended runs to 0, because a new series's first event
+// BeginRuns sets the counters of a queue's ended runs to 0, because the first event in a new series
 // would not count as an increase.
 func (m *Metrics) BeginRuns(namespace, queue string) {
 	t := m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue})
@@ -47,14 +47,14 @@ func (m *Metrics) RunsOpen(namespace, queue string) prometheus.Gauge {
 	return m.SDK().With(map[string]string{"namespace": namespace, "task_queue": queue}).Gauge(runsOpen)
 }
 
-// sdk contains the metrics by name. They are made on first use.
+// sdk contains the metrics by name. Each is created on first use.
 type sdk struct {
 	registry *prometheus.Registry
 	byName   sync.Map // from string to prometheus.Collector
 }
 
-// Tagged makes metrics with these label values. Except for its result types, it implements the
-// SDK's MetricsHandler.
+// Tagged creates metrics with certain label values. Except for the types of its results, it
+// implements the SDK's MetricsHandler.
 type Tagged struct {
 	sdk  *sdk
 	tags prometheus.Labels
@@ -64,7 +64,7 @@ type Tagged struct {
 func (m *Metrics) SDK() Tagged {
 	t := Tagged{sdk: &m.sdk, tags: prometheus.Labels{}}
 	for _, label := range labels {
-		t.tags[label] = "" // to Prometheus an empty label is absent
+		t.tags[label] = "" // Prometheus treats an empty label as absent
 	}
 	return t
 }
@@ -92,8 +92,8 @@ func (t Tagged) tagsOf(name string) prometheus.Labels {
 	return tags
 }
 
-// lasting returns a task queue's name without the parts that change with each start of a host
-// worker or of the SDK.
+// lasting returns the name of a task queue without the parts that change each time a host worker or
+// the SDK starts.
 func lasting(queue string) string {
 	const ofSDK = "temporal-sys"
 	if strings.HasPrefix(queue, ofSDK+"/") {
@@ -131,7 +131,7 @@ func (t Tagged) Timer(name string) func(time.Duration) {
 	return func(d time.Duration) { observer.Observe(d.Seconds()) }
 }
 
-// made returns the collector with the given name. The first one made is registered.
+// made returns the collector with the given name. The first one that is created is registered.
 func made[C prometheus.Collector](t Tagged, name string, make func() C) C {
 	if c, ok := t.sdk.byName.Load(name); ok {
 		return c.(C)

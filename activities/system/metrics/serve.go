@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxConnections limits the open connections; further clients wait their turn.
+	// maxConnections limits the open connections; further clients must wait.
 	maxConnections = 32
 	// patience limits how long a client may take to send a request, and to read the answer.
 	patience = 10 * time.Second
 )
 
-// Address returns the address that a flag names: HOST:PORT, :PORT for all addresses of the machine,
-// or PORT for this machine only.
+// Address returns the address given to a flag, which is HOST:PORT, :PORT for all addresses of the
+// machine, or PORT for this machine only.
 func Address(flag, given string) (string, error) {
 	host, port, err := net.SplitHostPort(given)
 	if err != nil {
@@ -34,7 +34,7 @@ func Address(flag, given string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Listen listens on an address of [Address]. Errors name the flag.
+// Listen listens on an address returned by [Address]. Errors name the flag.
 func Listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -1,5 +1,5 @@
-// Package privatedir makes directories that only the user of this process may read, even in
-// directories that other users may write to, such as /tmp. Only this package decides where sockets
+// Package privatedir creates directories that only this process's user may read, even within
+// directories to which other users may write, such as /tmp. It also determines where all sockets
 // are.
 package privatedir
 
@@ -21,8 +21,8 @@ import (
 // of them zero).
 const MaxSocketPath = 107
 
-// Make creates a directory that only we may read and write. An existing directory must belong to
-// us: another owner could replace our files.
+// Make creates a directory that only this process's user may read and write. An existing directory
+// must belong to this user, because another owner could replace the files in it.
 func Make(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,7 +44,7 @@ func Make(dir string) error {
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user; remove it, or choose a shorter state directory", dir)
 	}
-	const passable = 0o711 // others may open files in it if they know their names
+	const passable = 0o711 // other users may open files in it if they know their names
 	if perm := info.Mode().Perm(); perm == 0o700 || perm == passable {
 		return nil
 	}
@@ -60,9 +60,9 @@ func Temp() []string {
 }
 
 // Sockets creates the directory with the given name for a state directory's sockets, which only one
-// process uses at a time. Their paths within it have at most longest bytes, including the slash.
-// The directory is in the state directory. If that makes paths too long for a socket, it is in the
-// first suitable private directory from [Temp], /var/tmp and /dev/shm.
+// process may use at a time. The sockets' paths within it have at most longest bytes, including the
+// slash. The directory is in the state directory or, if paths there would be too long for a socket,
+// in the first suitable private directory from [Temp], /var/tmp and /dev/shm.
 func Sockets(stateDir, name string, longest int) (string, error) {
 	own := filepath.Base(Temp()[0])
 	return socketsIn(stateDir, name, longest, append(Temp(), filepath.Join("/var/tmp", own), filepath.Join("/dev/shm", own)))
@@ -99,7 +99,8 @@ func wrap(err error) error {
 	return nil
 }
 
-// Short returns a name of 10 letters and digits for strings, different for different strings.
+// Short returns a name of 10 letters and digits for the given strings. Different strings have
+// different names.
 func Short(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]

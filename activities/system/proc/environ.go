@@ -12,9 +12,9 @@ import (
 // on a busy machine.
 const executingFor = 2 * time.Second
 
-// Environ returns the environment that a process was started with, unless the process has
-// overwritten it. While a process executes another program, the kernel briefly shows an empty or
-// incomplete environment; Environ waits until that has passed.
+// Environ returns the environment with which a process was started, unless the process has
+// overwritten it. While a process is executing another program, the kernel briefly shows an empty
+// or incomplete environment. Environ waits until this has passed.
 func Environ(pid int) ([]string, error) {
 	for deadline := time.Now().Add(executingFor); ; time.Sleep(time.Millisecond) {
 		raw, err := os.ReadFile(Dir(pid) + "/environ")
@@ -36,15 +36,15 @@ func Variable(pid int, name string) string {
 	return ""
 }
 
-// environSize returns the size of a process's environment, which is known only while the process
-// lives. While it executes another program, the size is -1 or the next program's.
+// environSize returns the size of a process's environment, which is known only while the process is
+// alive. While it is executing another program, the size is -1 or that of the next program.
 func environSize(pid int) (size int, known bool) {
 	raw, err := os.ReadFile(Dir(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	// In proc_pid_stat(5), without the first two fields: the state, flags, startcode, env_start and
-	// env_end. The kernel sets startcode once the environment is complete.
+	// The indices in proc_pid_stat(5), without the first two fields, of state, flags, startcode,
+	// env_start and env_end. The kernel sets startcode once the environment is complete.
 	const state, flags, code, start, end = 0, 6, 23, 47, 48
 	const kernelThread = 0x200000
 	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))

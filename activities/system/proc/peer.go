@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PeerUser returns the ID of the user with a program on this machine that opened a connection from
-// the address remote to local, or "" if it is unknown.
+// PeerUser returns the ID of the user whose program on this machine opened the connection from the
+// address remote to local, or "" if the user is unknown.
 func PeerUser(remote string, local net.Addr) string {
 	if local == nil {
 		return ""
@@ -28,7 +28,7 @@ func PeerUser(remote string, local net.Addr) string {
 	return ""
 }
 
-// endpoint returns an IPv4 address and port as in the kernel's tables.
+// endpoint returns an IPv4 address and port in the format of the kernel's tables.
 func endpoint(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !a.Addr().Unmap().Is4() {

@@ -7,7 +7,7 @@ import (
 )
 
 // Signal sends a signal to the process that started at ticks, but not to a later process with the
-// same number.
+// same ID.
 func Signal(pid int, ticks uint64, signal unix.Signal) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

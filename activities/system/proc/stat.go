@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stat contains the used fields of a process's or thread's stat file.
+// Stat contains those fields of a process's or thread's stat file that are used.
 type Stat struct {
 	Name    string
 	State   byte
@@ -22,16 +22,16 @@ type Stat struct {
 	// identifies a process uniquely.
 	Ticks uint64
 	// User and System are the process's CPU times; ChildUser and ChildSystem include only children
-	// that it has waited for.
+	// for which it has waited.
 	User, System, ChildUser, ChildSystem time.Duration
 	RSS                                  int64 // pages
 }
 
 // Dead reports whether no part of the process is running. If only the main thread has exited, the
-// process has a zombie's state, but it is not dead.
+// process's state is that of a zombie, but the process is not dead.
 func (s Stat) Dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 
-// Tick is the unit of times in /proc (USER_HZ), on every platform that Go supports.
+// Tick is the unit of times in /proc (USER_HZ). It is the same on every platform that Go supports.
 const Tick = 10 * time.Millisecond
 
 // Dir returns a process's directory.
@@ -49,7 +49,8 @@ func ReadStatIn(dir string) (Stat, error) {
 	return parseStat(raw)
 }
 
-// ReadStatInto is like ReadStat, but hardly allocates. buf must be large enough for the file.
+// ReadStatInto is like ReadStat, but hardly allocates memory. buf must be large enough for the
+// file.
 func ReadStatInto(pid int, buf []byte) (Stat, error) {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
 	fd, err := unix.Open(string(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -71,7 +72,7 @@ var errStat = errors.New("malformed stat file")
 
 func parseStat(raw []byte) (Stat, error) {
 	// The second field is the program's name in parentheses, and may contain spaces and
-	// parentheses. The remaining fields follow the last one.
+	// parentheses. The remaining fields follow the last parenthesis.
 	start, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	if start < 0 || end < start {
 		return Stat{}, errStat

@@ -2,12 +2,12 @@ package proc
 
 import "golang.org/x/sys/unix"
 
-// SetUndumpable protects this process from other processes of its own user: its memory, its
-// environment, its open files and working directory in /proc, and ptrace. Tasks' processes often
-// have the host worker's user, and must not read its keys.
+// SetUndumpable protects this process from other processes of the same user. They can no longer
+// trace it, or access its memory, its environment, or its open files and working directory in
+// /proc. Tasks often run as the host worker's user, and must not read the host worker's keys.
 //
 // The kernel lifts the protection when a process executes a program, so each of our processes calls
-// SetUndumpable first of all. It may also lift it when a thread changes its user
+// SetUndumpable first. The kernel may also lift it when a thread changes its user
 // (fs.suid_dumpable). A superuser with CAP_SYS_PTRACE has access anyway. The process itself can do
 // everything it could before, except open the files of /proc/self that now belong to root, such as
 // environ and oom_score_adj. Other processes can still read files without permission bits, such as

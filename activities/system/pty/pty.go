@@ -1,8 +1,8 @@
 // Package pty opens pairs of pseudoterminals, and reads and sets the modes and sizes of terminals.
 //
-// It exists because github.com/creack/pty opens a non-blocking slave, which programs do not expect
-// of their stdin, and a blocking master, and because golang.org/x/term hides the modes' special
-// characters.
+// It exists because github.com/creack/pty opens a blocking master and a non-blocking slave, which
+// programs do not expect as their stdin, and because golang.org/x/term hides the special characters
+// in the modes.
 package pty
 
 import (
@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pair of pseudoterminals. Data written to one is read from the other. Programs get
-// the slave, which is a terminal to them. It does not become the caller's controlling terminal.
+// Open opens a pair of pseudoterminals. Data written to one is read from the other. Programs use
+// the slave, which is a terminal for them. It does not become the caller's controlling terminal.
 //
-// Reading the master fails with EIO once the slave is closed everywhere and all data written to it
-// has been read.
+// Reading from the master fails with EIO once all descriptors of the slave are closed and all data
+// written to it has been read.
 func Open() (master, slave *os.File, err error) {
-	// It is non-blocking, so that a read returns when the file is closed or its deadline passes.
+	// The master is non-blocking, so that a read returns when the file is closed or its deadline
+	// passes.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
@@ -68,7 +69,7 @@ func SetModes(f *os.File, modes *unix.Termios) error {
 	return with(f, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) })
 }
 
-// Raw returns modes that make a terminal pass bytes unchanged in both directions, like
+// Raw returns modes with which a terminal passes bytes unchanged in both directions, as with
 // cfmakeraw(3).
 func Raw(modes *unix.Termios) *unix.Termios {
 	raw := *modes

@@ -1,2 +1,3 @@
-// Package remedy defines errors with a separate remedy, so that reports can show it on its own line.
+// Package remedy defines errors with a separate remedy, so that reports can show the remedy on its
+// own line.
 package remedy

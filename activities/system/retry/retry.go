@@ -1,4 +1,4 @@
-// Package retry waits between retries.
+// Package retry implements waits between attempts.
 package retry
 
 import (
@@ -18,22 +18,22 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Backoff computes the time between retries: First, and then twice as long each time, up to Most. A
-// copy continues from the original's state.
+// Backoff computes the time between attempts. The first is First, and each further one is twice as
+// long, up to Most. A copy continues from the original's state.
 type Backoff struct {
 	First, Most time.Duration
 
 	last time.Duration
 }
 
-// Next returns how long to wait before the next try.
+// Next returns how long to wait before the next attempt.
 func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.First), b.Most)
 	return b.last
 }
 
-// Sleep waits until the next try is due, or until ctx is done.
+// Sleep waits until the next attempt is due or ctx is done.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// Reset restarts at First. It is called after a successful try.
+// Reset restarts at First. It is to be called after a successful attempt.
 func (b *Backoff) Reset() { b.last = 0 }

@@ -1,3 +1,3 @@
-// Package runkey defines a host worker's and its supervisor's keys for a run and its tasks. The
-// keys keep different executions apart.
+// Package runkey defines the keys by which a host worker and its supervisor identify a run and its
+// tasks. The keys of different executions differ.
 package runkey

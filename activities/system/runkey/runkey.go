@@ -2,15 +2,15 @@ package runkey
 
 import "fmt"
 
-// Run names one execution of a run. Runs of different namespaces, and later
-// executions under the same workflow ID, never share anything.
+// Run identifies one execution of a run. Runs in different namespaces, and later executions with
+// the same workflow ID, do not share anything.
 type Run struct {
 	Namespace  string `json:"namespace"`
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 }
 
-// Task names one task in one generation of a run.
+// Task identifies a task in one generation of a run.
 type Task struct {
 	Run        Run    `json:"run"`
 	Generation int    `json:"generation"`

@@ -9,8 +9,8 @@ import (
 
 const patience = 300 * time.Millisecond
 
-// Patiently retries do while the server does not answer. It calls
-// notify with the error when the server stops answering, and with nil when it answers again.
+// Patiently calls do, and retries it for as long as the server does not answer. It calls notify
+// with the error when the server stops answering, and with nil when it answers again.
 func Patiently(ctx context.Context, notify func(error), do func() error) error {
 	err := do()
 	away := false

@@ -4,8 +4,8 @@ package workflowstatus
 import enumspb "go.temporal.io/api/enums/v1"
 
 const (
-	// Open and Closed select executions in a query to the server. They also distinguish executions
-	// on servers without pausing.
+	// Open and Closed select executions in a query to the server. They also work on servers that do
+	// not support pausing.
 	Open   = "CloseTime IS NULL"
 	Closed = "CloseTime IS NOT NULL"
 )

@@ -11,7 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Converter is the SDK's default converter, but names the key of a payload that is still encoded.
+// Converter is the SDK's default converter, but its errors name the key of a payload that is still
+// encoded.
 var Converter = converter.NewCompositeDataConverter(
 	converter.NewNilPayloadConverter(),
 	converter.NewByteSlicePayloadConverter(),

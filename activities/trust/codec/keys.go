@@ -21,7 +21,7 @@ const keySize = 32
 // maxFile limits the key file, in bytes.
 const maxFile = 1 << 20
 
-// Keys holds a file's keys. The last one encodes, and all decode.
+// Keys holds the keys in a file. The last one is used to encode, and all of them to decode.
 type Keys struct {
 	file string
 
@@ -36,7 +36,7 @@ type keySet struct {
 	newest string
 }
 
-// version detects whether a file has changed.
+// version is used to detect whether a file has changed.
 type version struct {
 	modified time.Time
 	size     int64
@@ -51,7 +51,7 @@ func Open(file string) (*Keys, error) {
 	return k, nil
 }
 
-// load reads the file. k.mu must be held unless k is not shared yet.
+// load reads the file. k.mu must be held unless k is not yet shared.
 func (k *Keys) load() error {
 	f, err := os.Open(k.file)
 	if err != nil {

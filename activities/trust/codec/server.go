@@ -17,7 +17,7 @@ import (
 const (
 	// maxRequest limits a request, in bytes.
 	maxRequest = 32 << 20
-	// cookie names the cookie that proves that a browser has the token.
+	// cookie is the name of the cookie that proves that a browser has the token.
 	cookie = "clusterrun-codec"
 )
 
@@ -27,12 +27,12 @@ type Server struct {
 	// Token is required from all clients, as "Authorization: Bearer TOKEN" or, from a browser that
 	// has visited /?token=TOKEN, as a cookie.
 	Token string
-	// Origins lists the origins with pages that may send requests.
+	// Origins lists the origins whose pages may send requests.
 	Origins []string
 }
 
-// ServeHTTP answers a request. It refuses other host names, because anybody's DNS name may resolve
-// to this machine.
+// ServeHTTP answers a request. It refuses requests for other host names, because anyone's DNS name
+// may resolve to this machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		http.Error(w, "The codec server does not serve this host name: use 127.0.0.1 or localhost.", http.StatusForbidden)
@@ -55,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if given := r.URL.Query().Get("token"); is(given, s.Token) && r.Method == http.MethodGet {
 		http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.cookie(r), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		// The redirect keeps the token out of the browser's history.
+		// Redirect, to keep the token out of the browser's history.
 		w.Header().Set("Cache-Control", "no-store")
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -81,8 +81,8 @@ func (s *Server) allows(r *http.Request) bool {
 	return isBearer && is(given, s.Token)
 }
 
-// cookie returns the cookie's value. It admits only programs of the same user, because browsers
-// also send cookies to this machine's other ports.
+// cookie returns the cookie's value. It is accepted only from programs of the same user, because
+// browsers also send cookies to other ports on this machine.
 func (s *Server) cookie(r *http.Request) string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	sum := sha256.Sum256([]byte("cookie of " + proc.PeerUser(r.RemoteAddr, local) + " " + s.Token))

@@ -17,23 +17,24 @@ type Entry struct {
 	// What is start, refused, stop, terminate, restart, signal, stacks, tell, seal, settle,
 	// unreserve or notify.
 	What string `json:"what"`
-	// Signers lists the principals of the key that signed the request. It is empty if unsigned.
+	// Signers lists the principals of the key that signed the request. It is empty if the request
+	// is unsigned.
 	Signers []string `json:"signers,omitempty"`
 	// User is the user that runs the process, and Rule the number of the rule that allows it.
 	User string `json:"user,omitempty"`
 	Rule int    `json:"rule,omitempty"`
-	// Run and Execution are the workflow ID and the execution ID of the run.
+	// Run and Execution are the run's workflow ID and execution ID.
 	Run       string   `json:"run"`
 	Execution string   `json:"execution"`
 	Task      string   `json:"task,omitempty"`
 	Command   []string `json:"command,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
-	// Asked is the refused request, and Why the reason.
+	// Asked is the request that was refused, and Why the reason.
 	Asked string `json:"asked,omitempty"`
 	Why   string `json:"why,omitempty"`
 }
 
-// Log writes a line. If it fails, the described action must not be performed.
+// Log writes a line. If it fails, the action that the line describes must not be performed.
 func (g *Guard) Log(e Entry) error {
 	if g == nil {
 		return nil
@@ -62,7 +63,7 @@ func (g *Guard) Log(e Entry) error {
 	return nil
 }
 
-// maxText limits how much of a command or reason a line contains, in bytes: clients may send
+// maxText limits how many bytes of a command or reason a line contains, because clients may send
 // strings of any length.
 const maxText = 4 << 10
 

@@ -21,7 +21,7 @@ type Guard struct {
 	usedDir     string
 	now         func() time.Time
 
-	// using is held while signature uses are read and written.
+	// using is held while the uses of signatures are read and written.
 	using sync.Mutex
 
 	mu      sync.Mutex
@@ -31,14 +31,14 @@ type Guard struct {
 	read []version
 }
 
-// version identifies a file's content, to detect changes.
+// version identifies the content of a file, so that changes can be detected.
 type version struct {
 	path string
 	info os.FileInfo
 }
 
-// New returns the guard of a host with the given policy and audit log. Either may be empty; if
-// both are, it returns nil.
+// New returns the guard of a host with the given policy and audit log. Either may be empty; if both
+// are, New returns nil.
 func New(file, audit, stateDir string) *Guard {
 	if file == "" && audit == "" {
 		return nil
@@ -142,9 +142,9 @@ func (g *Guard) Decide(r policy.Request) policy.Decision {
 // HasPolicy reports whether a request may be denied.
 func (g *Guard) HasPolicy() bool { return g != nil && g.file != "" }
 
-// Signers returns the principals of the key that signed a statement, and the ID of what was
-// signed. Both are empty without a signature or policy. If by is not empty, it uses up the
-// signature.
+// Signers returns the principals of the key that signed a statement, and the ID of what was signed.
+// Both are empty if there is no signature or no policy. If by is not empty, Signers records that it
+// has used the signature.
 func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by Use) (principals []string, id string, err error) {
 	if !g.HasPolicy() || signature == nil {
 		return nil, "", nil

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Use identifies what a signature is used for.
+// Use identifies the run or task for which a signature is used.
 type Use struct {
-	// Namespace, Workflow and Run identify the run's execution. If they are empty, the signature
-	// is only checked, not used.
+	// Namespace, Workflow and Run identify the run's execution. If they are empty, the signature is
+	// only checked, and not used up.
 	Namespace string `json:"namespace"`
 	Workflow  string `json:"workflow"`
 	Run       string `json:"run"`
-	// Generation and Launch identify the started task.
+	// Generation and Launch identify the launch of a task.
 	Generation int `json:"generation,omitempty"`
 	Launch     int `json:"launch,omitempty"`
 }
@@ -32,13 +32,14 @@ type noted struct {
 	Expires string `json:"expires"`
 }
 
-// again reports whether a signature used for u may be used for next.
+// again reports whether a signature that was used for u may also be used for next.
 func (u Use) again(next Use) bool {
 	sameRun := u.Namespace == next.Namespace && u.Workflow == next.Workflow && u.Run == next.Run
 	return sameRun && (next.Generation > u.Generation || next.Generation == u.Generation && next.Launch == u.Launch)
 }
 
-// use records a signature's use, or returns why it must not be used. g.using must be held.
+// use records the use of a signature, or returns why the signature must not be used. g.using must
+// be held.
 func (g *Guard) use(id, expires string, by Use) error {
 	file := filepath.Join(g.usedDir, id+".json")
 	b, err := os.ReadFile(file)
@@ -69,8 +70,8 @@ func (g *Guard) use(id, expires string, by Use) error {
 	return atomicfile.Write(file, b, 0o600)
 }
 
-// keepNotes is the time from a signature's expiry until its note is removed. It must exceed the
-// time from a signature's use until the run's plan is on disk.
+// keepNotes is how long a signature's note is kept after the signature has expired. It must exceed
+// the time from the use of a signature until the run's plan is on disk.
 const keepNotes = time.Hour
 
 // Forget removes the notes of expired signatures if their runs are no longer on this host.

@@ -39,7 +39,8 @@ func Decode(data []byte) (*Policy, error) {
 
 type checker struct{ problems []spec.Problem }
 
-// add records a problem, unless the document already has one there or above.
+// add records a problem, unless one was already recorded for the same place or a part of the
+// document that contains it.
 func (c *checker) add(where, message, remedy string) {
 	if !slices.ContainsFunc(c.problems, func(p spec.Problem) bool { return p.Path == "" || strings.HasPrefix(where, p.Path) }) {
 		c.problems = append(c.problems, spec.Problem{Path: where, Message: message, Remedy: remedy})

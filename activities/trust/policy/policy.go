@@ -9,31 +9,31 @@ import (
 
 // Policy defines what a host runs. A nil Policy allows everything.
 type Policy struct {
-	// AllowedSigners is the key file, in ssh-keygen(1)'s format.
+	// AllowedSigners is the file with the signers' keys, in the format of ssh-keygen(1).
 	AllowedSigners string `json:"allowed_signers,omitempty"`
-	// Audit is the file that logs each start, refusal and request.
+	// Audit is the file in which each start, refusal and request is logged.
 	Audit string `json:"audit,omitempty"`
 	Rules []Rule `json:"rules"`
 }
 
-// Rule allows its signers' requests within its bounds. A nil list does not restrict, and an empty
-// one allows nothing, except where a field documents otherwise.
+// Rule allows its signers' requests within its bounds. Except where a field's documentation says
+// otherwise, a nil list does not restrict anything, and an empty list does not allow anything.
 type Rule struct {
-	// Signers lists principals, patterns of them, or [Unsigned].
+	// Signers lists principals, patterns for principals, or [Unsigned].
 	Signers []string `json:"signers"`
 	// User is the name or number of the Unix user that runs the tasks. If empty, it is the host
 	// worker's user, unless that is root.
 	User string `json:"user,omitempty"`
-	// Programs are absolute paths.
+	// Programs lists absolute paths.
 	Programs []string `json:"programs,omitzero"`
-	// Directories contain the working directories and the logs.
+	// Directories lists the directories that must contain the working directories and the logs.
 	Directories []string `json:"directories,omitzero"`
-	// Env lists the variables that a spec may set. If nil, none may be set when Programs are
-	// bounded, and all otherwise.
+	// Env lists the variables that a spec may set. If it is nil, a spec may set any variables or,
+	// if Programs is set, none.
 	Env []string `json:"env,omitzero"`
 	// Secrets lists the host's secrets that a spec may refer to. All others are denied.
 	Secrets Secrets `json:"secrets,omitzero"`
-	// Webhooks lists hosts, or patterns of them, that may receive notices about the run. All
+	// Webhooks lists hosts, or patterns for hosts, that may receive notices about the run. All
 	// others are denied.
 	Webhooks []string `json:"webhooks,omitzero"`
 	// Requests lists the permitted requests to running tasks.
@@ -42,7 +42,7 @@ type Rule struct {
 	Closures bool `json:"closures,omitempty"`
 }
 
-// Secrets are a host's secrets that specs may refer to.
+// Secrets lists the secrets on a host to which specs may refer.
 type Secrets struct {
 	// Env lists variables of the host worker, and Files lists paths.
 	Env   []string `json:"env,omitzero"`
@@ -55,8 +55,8 @@ const Unsigned = "unsigned"
 // Ask is a kind of request to running tasks.
 type Ask string
 
-// The values of [Ask]. Ending a task is not one, because anyone who can reach the server can end
-// the run anyway.
+// The values of [Ask]. Ending a task is not among them, because anyone who can reach the server can
+// end the run.
 const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"
@@ -69,25 +69,26 @@ var Asks = []Ask{AskRestart, AskSignal, AskStacks}
 
 // Request is a request to start a process on this host, or to act on a running one.
 type Request struct {
-	// Signers lists the principals of the key that signed it. It is empty if unsigned.
+	// Signers lists the principals of the key that signed it. It is empty if the request is
+	// unsigned.
 	Signers []string
-	// Program is the file to execute, and Directories are those that it works and writes in: all
-	// absolute, clean and without symbolic links in the path, or in [Shipped].
+	// Program is the file to execute. Directories lists the directories in which it works and
+	// writes. All paths are absolute, clean and free of symbolic links, or are in [Shipped].
 	Program     string
 	Directories []string
 	// Env lists the variables that the spec sets.
 	Env []string
-	// SecretEnv and SecretFiles list the spec's secrets.
+	// SecretEnv and SecretFiles list the secrets to which the spec refers.
 	SecretEnv, SecretFiles []string
 	// Notice reports whether a notice is sent to a webhook instead of starting a program. Webhook
-	// is its host, or empty if unknown.
+	// is the webhook's host, or empty if unknown.
 	Notice  bool
 	Webhook string
 	// AsRoot reports whether the host worker runs as root.
 	AsRoot bool
 	// Ask is the request to the running process. It is empty if the process is being started.
 	Ask Ask
-	// Problem, if not empty, is why the request cannot be judged, and denies it.
+	// Problem, if not empty, is why the request cannot be judged and is therefore denied.
 	Problem string
 }
 
@@ -97,11 +98,11 @@ const Shipped = "ship:/"
 // Decision answers a [Request].
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the number of the deciding rule, from 1, or 0 if none decided.
+	// Rule is the number, from 1, of the rule that decided, or 0 if none did.
 	Rule int `json:"rule,omitempty"`
 	// User is the user who runs the process. It is empty for the host worker's user. It is root
-	// only if the rule specifies root or 0: the caller must refuse a user of another name with
-	// root's uid.
+	// only if the rule specifies root or 0. The caller must refuse a user who has root's uid but
+	// another name.
 	User string `json:"user,omitempty"`
 	// Secrets lists the secrets that the process may receive.
 	Secrets Secrets `json:"secrets,omitzero"`
@@ -135,7 +136,7 @@ func (p *Policy) Decide(r Request) Decision {
 	return Decision{Reason: strings.Join(why, "; ")}
 }
 
-// Who names signers in a sentence.
+// Who returns a description of signers for use in a sentence.
 func Who(signers []string) string {
 	if len(signers) == 0 {
 		return Unsigned + " requests"
@@ -150,7 +151,8 @@ func (r *Rule) isFor(signers []string) bool {
 	return slices.ContainsFunc(signers, func(s string) bool { return matchesAny(r.Signers, s) })
 }
 
-// problem returns why the rule does not apply to its signers' request, or an empty string.
+// problem returns why the rule does not apply to a request from its signers, or an empty string if
+// it applies.
 func (r *Rule) problem(q Request) string {
 	env := r.Env
 	if env == nil && r.Programs != nil {
@@ -164,7 +166,7 @@ func (r *Rule) problem(q Request) string {
 		webhooks = nil
 	}
 	for _, bound := range []struct {
-		allowed []string // nil allows everything
+		allowed []string // nil means that everything is allowed
 		asked   []string
 		matches func(patterns []string, s string) bool
 		verb    string
@@ -196,7 +198,7 @@ func (r *Rule) problem(q Request) string {
 	return ""
 }
 
-// none turns a nil list into an empty one, which allows nothing.
+// none turns a nil list into an empty one, which does not allow anything.
 func none(patterns []string) []string { return append([]string{}, patterns...) }
 
 // AllowsEnv reports whether a spec may refer to a variable of the host worker.
@@ -230,7 +232,7 @@ func dirMatches(patterns []string, dir string) bool {
 	})
 }
 
-// everythingBelow ends a pattern that matches everything in a directory.
+// everythingBelow is the suffix of a pattern that matches everything in a directory.
 const everythingBelow = "/**"
 
 // isBelow reports whether a path is in a directory that matches a pattern.

@@ -5,6 +5,6 @@
 // a kind, the run's ID, the SHA-256 of the signed content as JSON, and the signature's expiry. A
 // signature is therefore useless for another run, for another spec, or after it expires.
 //
-// The JSON includes the signing version's defaults. If a later version has different defaults, its
-// hosts reject the signature, because it belongs to another spec.
+// The JSON includes the defaults of the version that signs. If another version has different
+// defaults, its hosts reject the signature, because for them it belongs to a different spec.
 package signatures

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signers is an allowed_signers file's content.
+// Signers is the content of an allowed_signers file.
 type Signers struct{ lines []signer }
 
 // signer is a line of the file.
 type signer struct {
 	principals    []string
 	key           []byte
-	namespaces    []string // empty allows any
+	namespaces    []string // empty means any
 	after, before time.Time
 }
 
 // ParseSigners reads a file in the format of ssh-keygen(1), section ALLOWED SIGNERS. It refuses
-// certificate authorities and principal patterns, because rules refer to names.
+// certificate authorities and patterns for principals, because rules refer to principals by name.
 func ParseSigners(data []byte) (*Signers, error) {
 	s := &Signers{}
 	n := 0
@@ -111,7 +111,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write it like 20261123 or 202611230800Z", text)
 }
 
-// of returns a key's principals at a time.
+// of returns the principals of a key at the given time.
 func (s *Signers) of(key ssh.PublicKey, now time.Time) ([]string, error) {
 	var principals []string
 	wire := key.Marshal()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sign signs a message, with the output of ssh-keygen -Y sign.
+// sign signs a message, and returns a signature in the format of ssh-keygen -Y sign.
 func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 	signature, err := sshsig.Sign(bytes.NewReader(message), key, sshsig.HashSHA512, namespace)
 	if err != nil {
@@ -18,8 +18,8 @@ func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 	return string(sshsig.Armor(signature)), nil
 }
 
-// verify returns the key that signed a message. It refuses certificates, and sshsig refuses
-// RSA with SHA-1.
+// verify returns the key that signed a message. It refuses certificates. Package sshsig refuses RSA
+// with SHA-1.
 func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	signature, err := sshsig.Unarmor([]byte(text))
 	if err != nil {
@@ -38,5 +38,5 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// errMismatch is returned if the key signed something else.
+// errMismatch means that the key signed something else.
 var errMismatch = errors.New("it signs different content")

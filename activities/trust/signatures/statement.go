@@ -16,14 +16,14 @@ import (
 // Namespace separates signatures of runs from signatures of git commits and files.
 const Namespace = "clusterrun-run"
 
-// Statement is a signature's content.
+// Statement is the content of a signature.
 type Statement struct {
 	kind    string
 	run     string
 	content any
 }
 
-// OfRun returns the statement that a spec may run under an ID.
+// OfRun returns the statement that a spec may be run under the given ID.
 func OfRun(id string, s *spec.RunSpec) Statement { return Statement{"run", id, s.AsSigned()} }
 
 // OfStart returns the statement that a task may be started in the run with the given ID.
@@ -40,7 +40,7 @@ func (s Statement) text(expires string) ([]byte, error) {
 	return fmt.Appendf(nil, "clusterrun %s\nrun: %q\nsha256: %x\nexpires: %q\n", s.kind, s.run, sha256.Sum256(b), expires), nil
 }
 
-// Sign signs a statement until expires.
+// Sign signs a statement. The signature is valid until expires.
 func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, error) {
 	signature := &spec.Signature{Expires: expires.UTC().Truncate(time.Second).Format(time.RFC3339)}
 	text, err := s.text(signature.Expires)
@@ -53,8 +53,8 @@ func (s Statement) Sign(key ssh.Signer, expires time.Time) (*spec.Signature, err
 	return signature, nil
 }
 
-// Verify returns the principals of the key that signed a statement, and an ID of what was signed.
-// A signature can be written in many ways, so only the ID shows whether it was used before. Verify
+// Verify returns the principals of the key that signed a statement, and an ID of what was signed. A
+// signature can be encoded in many ways, so only the ID shows whether it was used before. Verify
 // does not check whether the signature has expired.
 func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) (principals []string, id string, err error) {
 	text, err := s.text(signature.Expires)
@@ -80,7 +80,7 @@ func (s Statement) what() string {
 	return "request"
 }
 
-// Expired reports whether a signature is too old for something that has not started yet.
+// Expired reports whether a signature is too old for a run or task that has not been started yet.
 func Expired(s spec.Signature, now time.Time) bool {
 	expires, err := time.Parse(time.RFC3339, s.Expires)
 	return err != nil || !now.Before(expires)
