@@ -13,12 +13,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
-// chain is the sequence of a run's executions: the workflow continues in a new execution when
-// its history grows long. The first execution identifies a chain, and chain finds the latest.
+// chain is the sequence of a run's executions. When its history grows long, the workflow continues
+// in a new execution. The first execution identifies a chain, and chain finds the latest one.
 type chain struct {
 	client client.Client
 	id     string // the run ID
-	first  string // the first execution, or empty for the latest run of that ID
+	first  string // the first execution, or empty for the latest run with that ID
 
 	mu       sync.Mutex
 	latestID string // the latest known execution
@@ -30,7 +30,7 @@ func (c *chain) describe(ctx context.Context) (*workflowservice.DescribeWorkflow
 	for {
 		d, err := c.client.DescribeWorkflowExecution(ctx, c.id, execution)
 		if isNotFound(err) && execution != "" {
-			// The server deletes executions some time after they close; the last one records the
+			// Some time after they close, the server deletes executions. The last one records the
 			// first.
 			last, lastErr := c.client.DescribeWorkflowExecution(ctx, c.id, "")
 			if lastErr != nil || last.GetWorkflowExecutionInfo().GetFirstRunId() != c.first {
@@ -103,8 +103,8 @@ func (c *chain) request(ctx context.Context, do func(execution string) error) er
 	}
 }
 
-// moving paces the requests to a run that is about to continue in another execution, which it
-// does within moveTimeout.
+// moving is the delay between requests to a run that is about to continue in another execution,
+// which takes at most moveTimeout.
 var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}
 
 const moveTimeout = 30 * time.Second

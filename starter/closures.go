@@ -92,7 +92,7 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	return s, nil
 }
 
-// firstOf identifies the run by its first execution, like its closure queue.
+// firstOf identifies the run by its first execution, as its closure queue does.
 func (c *chain) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
 	return spec.RunRef{WorkflowID: c.id, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

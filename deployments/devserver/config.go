@@ -63,7 +63,7 @@ func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	}
 }
 
-// staticHosts spares the services from searching for each other.
+// staticHosts lists the services' addresses, so that they need not search for each other.
 func staticHosts(o Options, p ports) map[primitives.ServiceName]static.Hosts {
 	return map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: static.SingleLocalHost(address(o.IP, p.frontend)),

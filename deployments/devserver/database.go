@@ -20,9 +20,9 @@ import (
 var sqliteMagic = []byte("SQLite format 3\x00")
 
 // sqlitePragmas of a database file. With a write-ahead log and synchronous=1 (NORMAL) a commit does
-// not wait for the disk: a killed server loses nothing. A power cut loses at most the last moments,
-// and the file remains consistent. By default every commit waits, which makes a launch several times
-// slower.
+// not wait for the disk. If the server is killed, nothing is lost. In a power cut, at most the last
+// moments are lost, and the file remains consistent. By default, every commit waits, which makes a
+// launch several times slower.
 var sqlitePragmas = map[string]string{
 	"journal_mode": "wal",
 	"synchronous":  "1",
@@ -30,20 +30,20 @@ var sqlitePragmas = map[string]string{
 	"busy_timeout": "10000",
 }
 
-// database is the file with the server's state.
+// database is the file that contains the server's state.
 type database struct {
 	path string
 	lock *os.File // held until the process exits
 }
 
-// claimDatabase makes sure that no other process uses the database, and that the file is empty or
-// an SQLite database. It does not write to the file.
+// claimDatabase ensures that no other process uses the database, and that the file is empty or an
+// SQLite database. It does not write to the file.
 func claimDatabase(name string) (*database, error) {
 	path, err := resolvePath(name)
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
-	// Check before locking, because locking leaves a file next to the database.
+	// Check before locking, because locking creates a file next to the database.
 	if err := checkFile(path); err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
@@ -76,7 +76,7 @@ func resolvePath(name string) (string, error) {
 	return real, err
 }
 
-// checkFile refuses a file that is not an SQLite database. Missing and empty files are fine.
+// checkFile refuses a file that is not an SQLite database. Missing and empty files are accepted.
 func checkFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -107,9 +107,9 @@ func checkFile(path string) error {
 	return nil
 }
 
-// prepare makes sure that this server can use the database. It checks the stamp, or sets up an
-// empty database in one transaction, so that a server that is killed while doing so leaves an empty
-// database rather than half a schema.
+// prepare ensures that this server can use the database. It checks the stamp. If the database is
+// empty, it sets it up in one transaction, so that a server that is killed meanwhile leaves an
+// empty database rather than half a schema.
 func (d *database) prepare(ctx context.Context) error {
 	// SQLite would let other users read the file, which contains what people run.
 	f, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -118,8 +118,8 @@ func (d *database) prepare(ctx context.Context) error {
 	}
 	f.Close()
 
-	// Only read at first, because even the journal mode is written to the file, which may belong to
-	// another program.
+	// At first, only read the file, which may belong to another program. Even setting the journal
+	// mode would write to it.
 	var found *stamp
 	err = d.transact(ctx, url.Values{"mode": {"ro"}}, func(tx *sql.Tx) error {
 		found, err = readStamp(ctx, tx)

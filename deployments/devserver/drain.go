@@ -11,7 +11,7 @@ import (
 )
 
 // drain ends waiting requests when the server stops. A worker is always polling, so without drain
-// each stop takes the second that the frontend gives to open requests.
+// each stop would take the full second that the frontend allows for open requests.
 type drain struct {
 	stopping context.Context
 	begin    context.CancelFunc
@@ -33,15 +33,15 @@ func (d *drain) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 
 	resp, err := next(ctx, req)
 	if err != nil && d.stopping.Err() != nil {
-		// For a client "canceled" is final, but this is not, so the client retries and finds the
-		// next server.
+		// Clients treat "canceled" as final, but not this error, so the client retries and finds
+		// the next server.
 		return nil, status.Error(codes.Unavailable, "the server is stopping")
 	}
 	return resp, err
 }
 
-// waits reports whether a request may wait for actions of other clients. Requests that are answered
-// immediately may finish.
+// waits reports whether a request may wait for actions of other clients. Other requests are
+// answered immediately, and may finish.
 func waits(method string) bool {
 	name := path.Base(method)
 	switch name {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// endings merges what may stop the server into one context, which is canceled with the cause. All
-// of these are clean stops, even while the server is starting.
+// endings merges everything that may stop the server into one context, which is canceled with the
+// cause. All of these are clean stops, even while the server is starting.
 func endings(ctx context.Context, o Options) (_ context.Context, end context.CancelCauseFunc, _ error) {
 	ctx, end = context.WithCancelCause(ctx)
 	if err := watchLifeline(o.LifelineFD, end); err != nil {
@@ -23,8 +23,8 @@ func endings(ctx context.Context, o Options) (_ context.Context, end context.Can
 	return ctx, end, nil
 }
 
-// stopSignals request a clean stop. A hangup is included because a server in the foreground stops
-// with its terminal; nohup makes it ignored, and it stays ignored.
+// stopSignals request a clean stop. They include a hangup, because a server in the foreground stops
+// with its terminal. If nohup has made this signal ignored, it remains ignored.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -51,8 +51,8 @@ func watchSignals(ctx context.Context, end context.CancelCauseFunc) {
 var errOwnerGone = errors.New("its owner has exited (--lifeline-fd)")
 
 // watchLifeline stops the server when the inherited descriptor reaches EOF. The process that
-// started the server holds the other end and writes nothing; the kernel closes it when that process
-// dies.
+// started the server holds the other end without writing to it. The kernel closes that end when the
+// process dies.
 func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	if fd == NoLifeline {
 		return nil
@@ -63,7 +63,8 @@ func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	}
 	f := os.NewFile(uintptr(fd), "lifeline")
 	go func() {
-		// Input is ignored. An error counts as EOF: an orphaned server is worse than a stopped one.
+		// Input is ignored. An error counts as EOF, because an orphaned server is worse than a
+		// stopped one.
 		buf := make([]byte, 512)
 		for {
 			if _, err := f.Read(buf); err != nil {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// gate admits only the server's user to the Web UI: the first request needs the token and sets a
-// cookie. It also refuses other sites' pages: requests with another host name for this address, and
-// requests from another origin.
+// gate admits only the server's user to the Web UI. The first request requires the token and sets a
+// cookie. To keep out the pages of other sites, it also refuses requests that use another host name
+// for this address or come from another origin.
 type gate struct {
 	token string // empty if every user of this machine may use the Web UI
 	port  int
@@ -24,8 +24,8 @@ const tokenParameter = "token"
 // cookie returns the cookie's name. Browsers send it to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
 
-// session returns a user's cookie value. It does not admit other users' programs, which may serve
-// another of these ports.
+// session returns a user's cookie value. It does not admit other users' programs, which receive the
+// cookie if they serve another port of this address.
 func (g gate) session(user string) string {
 	sum := sha256.Sum256([]byte("clusterrun ui session of " + user + " " + g.token))
 	return hex.EncodeToString(sum[:16])
@@ -52,7 +52,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 				MaxAge: int(keyRotates.Seconds()),
 			})
 			query.Del(tokenParameter)
-			// As received: workflow IDs contain escaped slashes.
+			// Use the path as received, because workflow IDs contain escaped slashes.
 			to := "/" + strings.TrimLeft(r.URL.EscapedPath(), "/")
 			if len(query) > 0 {
 				to += "?" + query.Encode()
@@ -70,8 +70,8 @@ func (g gate) guard(inner http.Handler) http.Handler {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// isHere reports whether a Host header names this machine, and is not another name for it: a DNS
-// name may be anybody's.
+// isHere reports whether a Host header names this machine as localhost or by address. Any other
+// name is refused, because anyone can own a DNS name for this address.
 func isHere(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 const systemNamespace = primitives.SystemLocalNamespace
 
-// usage tracks whether the server is in use, because a client's request is in flight or one
-// finished less than limit ago. Long polls are also requests, so a worker that waits for work, and
-// a client that waits for a result, are users.
+// usage tracks whether the server is in use. It is if a client's request is in flight, or if one
+// finished less than limit ago. Long polls are also requests, so workers that wait for work and
+// clients that wait for a result count as use.
 type usage struct {
 	limit  time.Duration // 0 if the server never exits when idle
 	onIdle func()
@@ -26,7 +26,7 @@ type usage struct {
 	timer    *time.Timer // nil until watch
 }
 
-// watch starts the clock. Earlier, no client could have used the server.
+// watch starts the timer. It is called only once clients can use the server.
 func (u *usage) watch() {
 	if u.limit == 0 {
 		return
@@ -58,8 +58,8 @@ func (u *usage) end() {
 }
 
 // expire may have been called just before a request came in, because stopping a timer that has
-// fired does nothing. A request that came and went in that moment goes unnoticed, and finds the
-// server stopping, like one that comes a moment later.
+// fired does nothing. A request that came and went in that moment is missed; it finds the server
+// stopping, like one that comes a moment later.
 func (u *usage) expire() {
 	u.mu.Lock()
 	used := u.inFlight > 0
@@ -79,8 +79,8 @@ func (u *usage) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 }
 
 // byClient reports whether a request is from a client. The server's system workers poll through the
-// same frontend, and in every namespace, but name themselves in a header. A health check does not
-// count as use.
+// same frontend, and in every namespace, but identify themselves in a header. A health check does
+// not count as use.
 func byClient(ctx context.Context, req any, method string) bool {
 	if strings.HasPrefix(method, "/grpc.health.") {
 		return false

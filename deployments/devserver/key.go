@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// keyName is the name in the certificate. Addresses change, and all are loopback.
+	// keyName is the name in the certificate. Addresses are unsuitable, because they change and are
+	// all loopback.
 	keyName = "clusterrun"
 	// keyLasts is a certificate's lifetime; no server runs longer. At the age of keyRotates a
 	// certificate is replaced when a server starts.
@@ -39,7 +40,7 @@ type key struct {
 	pair tls.Certificate
 }
 
-// ownKey reads a server's key from a file. It makes a new key if the file is missing or old.
+// ownKey reads a server's key from a file. If the file is missing or old, it creates a new key.
 func ownKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil
@@ -53,7 +54,7 @@ func ownKey(file string) (key, error) {
 	return openKey(file)
 }
 
-// openKey reads a key from a file. Only the server makes keys, because a running server would not
+// openKey reads a key from a file. It does not create one, because a running server would not
 // accept a client with a new key.
 func openKey(file string) (key, error) {
 	if file == "" {
@@ -88,10 +89,11 @@ func makeKey(file string) error {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: keyName},
 		DNSNames: []string{keyName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(keyLasts), // clocks are corrected
+		NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(keyLasts), // allows for clocks that are corrected
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		// It is not a CA: SDKs with a core in Rust do not accept a CA as a server's certificate.
+		// The certificate is not a CA, because SDKs with a core in Rust do not accept a CA as a
+		// server's certificate.
 		BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -113,7 +115,7 @@ func makeKey(file string) error {
 
 func (k key) none() bool { return k.file == "" }
 
-// server returns what the server's ports require of clients.
+// server returns the TLS settings for the server's ports, including what they require of clients.
 func (k key) server() config.RootTLS {
 	if k.none() {
 		return config.RootTLS{}
@@ -141,15 +143,15 @@ func (k key) credentials() credentials.TransportCredentials {
 	})
 }
 
-// token returns the token that the Web UI requires, or "" without a key. It depends only on the
-// key, so that bookmarks and cookies outlive the server.
+// token returns the token that the Web UI requires, or "" if there is no key. It depends only on
+// the key, so that bookmarks and cookies remain valid when the server restarts.
 func (k key) token() string {
 	if k.none() {
 		return ""
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(k.pair.PrivateKey)
 	if err != nil {
-		panic(err) // it was just read
+		panic(err) // the key was just read
 	}
 	sum := sha256.Sum256(append([]byte("clusterrun web ui "), secret...))
 	return hex.EncodeToString(sum[:16])

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// errLocked names a lock's holder.
+// errLocked is the error that names the holder of a lock.
 type errLocked struct {
 	path string
 	pid  string // "" until the holder has written it
@@ -23,8 +23,8 @@ func (e errLocked) Error() string {
 }
 
 // lockFile takes an exclusive lock and writes our pid to the file. The kernel releases the lock
-// when the process exits in any way. The file stays, because removing it would let a third process
-// lock a file without a name.
+// when the process exits, however it exits. The file is kept, because if it were removed, two
+// processes could hold locks on different files of the same name.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -27,8 +27,9 @@ func newLogger(level string, w io.Writer) (*serverLog, error) {
 	return l, nil
 }
 
-// hush drops errors during start and stop. The services start and stop one after another and report
-// each missing peer as an error. The errors are shown only at levels more verbose than error.
+// hush drops errors while the server starts and stops. The services start and stop one after
+// another, and report each peer that is missing as an error. The errors are shown only at levels
+// more verbose than error.
 func (l *serverLog) hush() {
 	if l.wanted == zapcore.ErrorLevel {
 		l.level.SetLevel(zapcore.FatalLevel)

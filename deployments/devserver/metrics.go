@@ -18,7 +18,8 @@ func metricsConfig(address string) *metrics.Config {
 	}
 }
 
-// checkMetrics returns why metrics could not be served at an address: Temporal only logs that.
+// checkMetrics returns an error if metrics cannot be served at an address. Temporal itself would
+// only log it.
 func checkMetrics(address string) error {
 	if address == "" {
 		return nil

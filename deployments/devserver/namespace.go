@@ -53,7 +53,8 @@ func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	return nil
 }
 
-// registerAttributes gives each new search attribute a column, while columns remain.
+// registerAttributes assigns a column to each new search attribute, for as long as there are free
+// columns.
 func registerAttributes(ctx context.Context, config *config.SQL, namespace string) error {
 	db, err := persistencesql.NewSQLDB(sqlplugin.DbKindUnknown, config, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NoLifeline in Options.LifelineFD means a server without a lifeline.
+// NoLifeline is the value of Options.LifelineFD for a server without a lifeline.
 const NoLifeline = -1
 
 // minRetention is the minimum that Temporal accepts for a namespace.
@@ -32,7 +32,7 @@ type Options struct {
 	JSON       bool // the ready line as JSON
 }
 
-// DefaultOptions returns the server on Temporal's usual ports. It needs a database.
+// DefaultOptions returns the server on Temporal's usual ports. The database must still be set.
 func DefaultOptions() Options {
 	return Options{
 		IP:         "127.0.0.1",
@@ -45,7 +45,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// usageError is a mistake in the command line. It differs from a failure by its exit code.
+// usageError reports a mistake in the command line, which has a different exit code than a failure.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

@@ -34,7 +34,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1, MaxDelay: redial},
-			// Otherwise the handshake only gets the time between two attempts.
+			// Otherwise the handshake must finish in the time between two attempts.
 			MinConnectTimeout: startBound,
 		}),
 	)
@@ -59,7 +59,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", namespace, err)
 	}
-	// This run does not exist; the server only has to say so.
+	// This run does not exist. The server is ready once it reports that.
 	err = retry(ctx, func() error {
 		_, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 			Namespace: namespace,
@@ -73,7 +73,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 	return nil
 }
 
-// awaitHealthy follows the server's own announcements.
+// awaitHealthy waits until the server reports that it is healthy.
 func awaitHealthy(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Run serves until it is stopped by the context, a signal, idleness or the lifeline. These are
-// clean stops, not errors.
+// Run serves until the context, a signal, idleness or the lifeline stops it. These are clean stops,
+// not errors.
 func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	started := time.Now()
 	if err := o.validate(); err != nil {
@@ -39,8 +39,8 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 
 // claimAndServe secures the database and the ports before it starts anything.
 func claimAndServe(ctx context.Context, o Options, started time.Time, logger *serverLog, stdout io.Writer, end context.CancelCauseFunc) error {
-	// A start allocates a lot and frees little, on a heap that is still tiny, so it would spend
-	// much of its time collecting garbage.
+	// During the start, the server allocates much and frees little memory, on a heap that is still
+	// tiny, so it would spend much of its time on garbage collection.
 	gc := debug.SetGCPercent(-1)
 	defer debug.SetGCPercent(gc)
 
@@ -60,7 +60,8 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	if err != nil {
 		return err
 	}
-	// Not earlier: this may also be the ready file of a server with this database or these ports.
+	// Do this only now, because the file may be the ready file of a server that uses this database
+	// or these ports.
 	if err := prepareReadyFile(o.ReadyFile); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// startBound is for a very busy machine; a start usually takes a tenth of a second.
+	// startBound limits a start on a very busy machine. A start usually takes a tenth of a second.
 	startBound = time.Minute
 
 	// stopBound limits how long the services take to stop. The database does not need a clean stop,
@@ -38,7 +38,7 @@ type server struct {
 	startErr error         // its result
 }
 
-// newServer builds the server; from here on its ports are bound, but nothing is served yet.
+// newServer builds the server. When it returns, the server's ports are bound, but not yet served.
 func newServer(ctx context.Context, o Options, p ports, k key, db *database, logger *serverLog, u *usage) (*server, error) {
 	store := db.config()
 	if err := createNamespace(ctx, store, o); err != nil {
@@ -73,7 +73,7 @@ func newServer(ctx context.Context, o Options, p ports, k key, db *database, log
 }
 
 // start returns when clients can use the server. Temporal's own Start takes longer, because it
-// waits for the system workers, which clients do not need: it continues in the background.
+// waits for the system workers, which clients do not need. It continues in the background.
 func (s *server) start(ctx context.Context) (err error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -101,7 +101,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	return err
 }
 
-// wait returns when the context is canceled, or when Temporal's own Start fails late.
+// wait returns when the context is canceled or if Temporal's own Start fails later.
 func (s *server) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

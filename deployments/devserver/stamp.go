@@ -17,9 +17,9 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// Temporal does not migrate SQLite files: a server that opens one with another schema fails later,
-// and badly. So each file has a stamp, in a separate table, with its schema and the server that
-// used it last.
+// Temporal does not migrate SQLite files, and a server that opens a file with a different schema
+// fails later, in obscure ways. So each file has a stamp, in a separate table, that records its
+// schema and the server that last used it.
 const (
 	stampTable = "clusterrun_devserver"
 
@@ -87,9 +87,9 @@ func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 	return err
 }
 
-// compatible implements Temporal's promise about stored data: the next minor version reads what
-// this version wrote, and patches of a minor version read each other's data. The schema must be the
-// same.
+// compatible implements Temporal's guarantees about stored data. The next minor version can read
+// what this version wrote, and patch versions of the same minor version can read each other's data.
+// The schema must be the same.
 func compatible(file, ours stamp) error {
 	const remedy = "use the clusterrun-devserver that created it, or choose another file"
 	theirs, our := "v"+file.serverVersion, "v"+ours.serverVersion
@@ -130,8 +130,8 @@ func digestOf(statements []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// statementRecorder is given to the library instead of a database, since the library only executes
-// statements on it. Executing the statements here makes them one transaction, and avoids a
+// statementRecorder is passed to the library instead of a database, on which the library would only
+// execute statements. Executing the statements here makes them one transaction, and avoids a
 // connection that the library would never close.
 type statementRecorder struct {
 	sqlplugin.AdminDB // for the methods that are not called

@@ -17,17 +17,18 @@ import (
 )
 
 // Matching hands a task to a worker in two steps. It makes history record that the task has
-// started, and answers the worker's poll. It gives history one second
-// (recordTaskStartedSyncMatchTimeout). If a machine is busy for longer, history records the start
-// and its answer comes too late. Matching offers the task again, history reports an earlier start,
-// and so it is dropped. No worker has it, and only its timeout brings it back: 10 seconds for a
-// workflow task, and 20 or more for an activity. So this server waits for the answer. That costs
-// nothing, since each waiting caller has its own limit.
+// started, and then answers the worker's poll. It waits one second for history
+// (recordTaskStartedSyncMatchTimeout). If the machine is busy for longer, history records the
+// start, but its answer comes too late. Matching then offers the task again, history reports that
+// it has already started, and Matching drops it. No worker has the task, and only its timeout
+// brings it back, after 10 seconds for a workflow task and 20 or more for an activity. Therefore,
+// this server waits longer for the answer. This is harmless, since each caller that waits has its
+// own limit.
 
 // startBoundOfTask limits this wait.
 const startBoundOfTask = 10 * time.Second
 
-// patientClients makes the clients that the server's services use to call each other.
+// patientClients creates the clients with which the server's services call each other.
 type patientClients struct{ client.FactoryProvider }
 
 func (p patientClients) NewFactory(

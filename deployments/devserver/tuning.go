@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// pollRPS raises the limit on reading the server's own task queues. By default they are read 20
-	// times a second and shard, and there is one shard, so a single busy workflow then waits 50 ms
-	// at every step.
+	// pollRPS raises the limit on reading the server's own task queues. By default, each shard's
+	// queues are read 20 times per second. As there is only one shard, a single busy workflow would
+	// wait 50 ms at every step.
 	pollRPS = 5000
 
-	// rateLimit replaces limits that protect a shared server from one of its users.
+	// rateLimit replaces limits that protect a shared server from individual users.
 	rateLimit = 10_000
 
-	// ackInterval is the time between removals of finished tasks from the queues; a start repeats
-	// the rest. By default, thousands of tasks delay the first run after a busy half minute.
+	// ackInterval is the time between removals of finished tasks from the queues. A server that
+	// starts repeats the tasks that were not removed. With the default, thousands of tasks would
+	// delay the first run after a busy half minute.
 	ackInterval = 3 * time.Second
 
 	// queueWorkers is the number of workers for each of the server's task queues. They share
@@ -34,8 +35,8 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.OutboundProcessorMaxPollRPS.Key():   pollRPS,
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollRPS,
 
-		// How far the clocks of the server's hosts may differ; no timer fires, and no activity is
-		// retried, sooner than this. This is a single host.
+		// The maximum difference between the clocks of the server's hosts. No timer fires and no
+		// activity is retried sooner than this. Here, there is only one host.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): time.Millisecond,
 
 		// Notify a worker immediately that its activity is canceled, instead of in the answer to
@@ -43,14 +44,14 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.WorkerCommandsEnabled.Key():             true,
 		dynamicconfig.EnableCancelActivityWorkerCommand.Key(): true,
 
-		// Partitions spread a busy task queue over hosts. On one host they only make tasks and
-		// pollers miss each other.
+		// Partitions spread a busy task queue over hosts. On a single host, they only cause tasks
+		// and pollers to miss each other.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
 		// Every run has its own task queues, and each costs a dozen goroutines until it is
-		// unloaded: by default five minutes after its last poll, and up to ten where another queue
-		// queries it. It must be longer than either long poll; a worker's takes a minute.
+		// unloaded: by default, five minutes after its last poll, and up to ten if another queue
+		// queries it. The time must be longer than any long poll; a worker's takes a minute.
 		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key():       75 * time.Second,
 		dynamicconfig.MatchingGetUserDataLongPollTimeout.Key(): 30 * time.Second,
 
@@ -62,8 +63,9 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.HistoryRPS.Key():                                          rateLimit,
 		dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key():                 1000,
 
-		// A thousand tasks may end during one workflow task. With more than these events it would
-		// fail and be repeated, once for every hundred.
+		// A thousand tasks may end during one workflow task. If there are more events than this
+		// limit, the workflow task fails and is repeated. With the default, that would happen for
+		// every hundred events.
 		dynamicconfig.MaximumBufferedEventsBatch.Key(): 2000,
 
 		dynamicconfig.TransferProcessorUpdateAckInterval.Key():   ackInterval,
@@ -74,7 +76,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():      queueWorkers,
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():   queueWorkers,
 		dynamicconfig.VisibilityProcessorSchedulerWorkerCount.Key(): queueWorkers,
-		// Replication needs another cluster, which does not exist.
+		// Replication requires another cluster, and there is none.
 		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
 		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
 		// Two is the SDK's minimum.
@@ -83,7 +85,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.WorkerParentCloseMaxConcurrentActivityTaskPollers.Key(): 2,
 		dynamicconfig.WorkerParentCloseMaxConcurrentWorkflowTaskPollers.Key(): 2,
 
-		// By default the cache could grow past what a laptop has.
+		// By default, the cache could exceed the memory of a laptop.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
 	}
 }

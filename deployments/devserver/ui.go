@@ -50,7 +50,7 @@ func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 		TemporalGRPCAddress: frontend,
 		EnableUI:            true,
 		DefaultNamespace:    o.Namespace,
-		// It must not look for news and new versions on the Internet.
+		// The Web UI must not look for news or new versions on the Internet.
 		DisableNewsFetch: true,
 		CORS:             uiconfig.CORS{CookieInsecure: true}, // loopback does not use TLS
 	}

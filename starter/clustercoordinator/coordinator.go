@@ -21,12 +21,12 @@ type Coordinator struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
-	// one serialises Schedule, Join and Done. While Join waits, so does Schedule.
+	// one serializes Schedule, Join and Done. While Join waits, Schedule also waits.
 	one chan struct{}
 
 	mu sync.Mutex
-	// unsent holds new closures, and sent those that the queue may have received. It has confirmed
-	// the first scheduled ones. room limits unsent and sent.
+	// unsent holds new closures, and sent those that the queue may have received. scheduled is the
+	// number of closures that the queue has confirmed. room limits unsent and sent.
 	unsent, sent []*RemoteValue
 	scheduled    uint64
 	room         int
@@ -37,8 +37,8 @@ type Coordinator struct {
 	open     map[uint64]*RemoteValue
 	taken    uint64
 	released []uint64
-	// joining reports whether Join or Done is in progress, and waiting whether it is Join. asked
-	// counts the answers, and done is the last one.
+	// joining reports whether Join or Done is in progress, and waiting whether it is Join. asked is
+	// the number of answers so far, and done the last one.
 	joining, waiting bool
 	asked            int
 	done             bool
@@ -61,8 +61,8 @@ type queue interface {
 // closePatience limits how long Close waits for the scheduled closures to enter the queue.
 const closePatience = 2 * time.Second
 
-// New attaches to a run's queue, creating it if necessary. It does not wait for tasks: closures
-// stay queued until tasks serve.
+// New attaches to a run's queue, creating it if necessary. It does not wait for tasks, because
+// closures remain queued until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	q, err := run.Calls(ctx)
 	if err != nil {
@@ -86,9 +86,9 @@ func attach(ctx context.Context, q queue) (*Coordinator, error) {
 	return c, nil
 }
 
-// Close detaches from the queue. It waits up to two seconds for the scheduled closures to enter
-// the queue, where they continue. If the queue is full or the server is unreachable, some may not
-// get there; to make sure, call Flush first.
+// Close detaches from the queue. It waits up to two seconds for the scheduled closures to enter the
+// queue, where they continue. If the queue is full or the server is unreachable, some closures may
+// not reach the queue in this time. To be certain, call Flush first.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
@@ -235,13 +235,13 @@ func (c *Coordinator) wake() {
 	c.change()
 }
 
-// change wakes all waiting calls. c.mu must be held.
+// change wakes all calls that are waiting. c.mu must be held.
 func (c *Coordinator) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// fail fails everything that is waiting.
+// fail makes everything that is waiting fail.
 func (c *Coordinator) fail(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

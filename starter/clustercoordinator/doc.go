@@ -7,9 +7,9 @@
 //	loss, err := clustercoordinator.Get[float64](ctx, v)
 //
 // The run's tasks register and serve the functions. A closure is called at least once: if a task
-// dies during a call, another task repeats it. The queue is a workflow that outlives this
-// program: another coordinator that attaches to the run finds the same queue, with the closures
-// that have not been called yet. Only the coordinator that scheduled a closure gets its value.
+// dies during a call, another task repeats it. The queue is a workflow that outlives this program.
+// Another coordinator that attaches to the run finds the same queue, with the closures that have
+// not yet been called. Only the coordinator that scheduled a closure gets its value.
 //
 // After a closure fails, the next Schedule, Join or Done returns the first error, once everything
 // else has been cancelled and nothing is executing. The queue remains usable. When Join

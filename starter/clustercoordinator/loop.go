@@ -6,9 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// run sends one request at a time, with everything that the queue may not know, and receives
-// outcomes, until the coordinator is closed. A request that waits for outcomes is abandoned when
-// something changes.
+// Until the coordinator is closed, run sends one request at a time, which contains everything that
+// the queue may not yet know, and receives outcomes. A request that waits for outcomes is abandoned
+// when something changes.
 func (c *Coordinator) run() {
 	for {
 		ctx, abandon := context.WithCancel(c.ctx)
@@ -43,7 +43,7 @@ func (c *Coordinator) run() {
 	}
 }
 
-// next returns the next request, and whether it is wanted. c.mu must be held.
+// next returns the next request, and whether it should be sent. c.mu must be held.
 func (c *Coordinator) next() (r closure.SyncRequest, wanted bool) {
 	r = closure.SyncRequest{Client: c.name, After: c.taken, First: c.scheduled + 1, Released: c.released, Join: c.joining}
 	size := 0
@@ -81,7 +81,7 @@ func (c *Coordinator) answered(r closure.SyncRequest, a closure.SyncAnswer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.abandon = nil; c.broken != nil {
-		return // nothing is scheduled any more
+		return // nothing more can be scheduled
 	}
 	c.released = c.released[len(r.Released):]
 	if c.sent = c.sent[a.Scheduled-c.scheduled:]; len(c.sent)+len(c.unsent) == 0 {
@@ -92,7 +92,7 @@ func (c *Coordinator) answered(r closure.SyncRequest, a closure.SyncAnswer) {
 		c.taken++
 		if o.Kind == closure.OutcomeRaised {
 			c.raised = o.Error
-			for _, v := range c.unsent { // scheduled before the caller could learn of it
+			for _, v := range c.unsent { // they were scheduled before the caller could know of the error
 				v.ended(closure.Outcome{Kind: closure.OutcomeCancelled})
 			}
 			c.unsent = nil

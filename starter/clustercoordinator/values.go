@@ -100,8 +100,8 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	return out, nil
 }
 
-// PerWorkerValues is a per-worker resource. As a closure's argument it stands for the value that
-// the calling task has built. Copies are the same resource.
+// PerWorkerValues is a per-worker resource. As an argument of a closure, it stands for the value
+// that the executing task has built. Copies are the same resource.
 type PerWorkerValues struct{ resource closure.Resource }
 
 // CreatePerWorkerResource creates a resource in every process that serves. Each process calls
@@ -116,8 +116,9 @@ func (c *Coordinator) CreatePerWorkerResource(function string, args ...any) (Per
 	return PerWorkerValues{closure.Resource{ID: id, Function: function, Args: v.closure.Args}}, nil
 }
 
-// Release releases a resource. After the closures that use it have finished, a process drops
-// its value when it gets other closures. No later closure may use the resource.
+// Release releases a resource. Once the closures that use it have finished, each process drops its
+// value when it next receives closures. Closures that are scheduled later must not use the
+// resource.
 func (c *Coordinator) Release(v PerWorkerValues) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

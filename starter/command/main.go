@@ -20,7 +20,7 @@ import (
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	// This must precede any key in the process's memory.
+	// Call this before there is any key in the process's memory.
 	if err := proc.SetUndumpable(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitcode.Machinery
@@ -38,8 +38,8 @@ const (
 	startTime    = 10 * time.Second
 )
 
-// deferGC makes garbage collections rare during startup, when the heap is tiny and most
-// allocations stay. After [startTime] they are as frequent as usual.
+// deferGC makes garbage collections rare during startup, when the heap is tiny and most allocations
+// survive. After [startTime], they are as frequent as usual.
 func deferGC() {
 	if os.Getenv("GOGC") != "" {
 		return

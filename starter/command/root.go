@@ -39,7 +39,8 @@ Usage: clusterrun COMMAND [flags]
 `
 
 // rootFor returns the root command with the commands that args may name. It builds all commands
-// only if needed: that takes milliseconds, which matter for frequently executed commands.
+// only if they are needed, because that takes milliseconds, which matter for frequently executed
+// commands.
 func rootFor(a *cli.App, args []string) *cobra.Command {
 	if len(args) > 0 {
 		if build, ok := oftenExecuted(a)[args[0]]; ok {
@@ -140,7 +141,7 @@ func commandList(root *cobra.Command) string {
 // flagError turns a pflag error into a usage error with a remedy.
 func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() && !strings.HasPrefix(a.Args[0], "-") {
-		return cli.UnknownCommand(cmd, a.Args[0]) // the flag may belong to the command that was meant
+		return cli.UnknownCommand(cmd, a.Args[0]) // the flag may belong to a command whose name was misspelled
 	}
 	if hint := run.TorchrunHint(cmd, err); hint != "" {
 		return cli.Usagef("%s; %s", cli.FlagWords(err), hint)

@@ -17,7 +17,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: giving this process's user a name:", err)
 		os.Exit(devserver.ExitFailure)
 	}
-	// It has keys, and tasks run as its user: keep its memory and files from them.
+	// The process has keys, and tasks run as the same user, so keep its memory and files from them.
 	if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); err != 0 {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: closing this process to others of its user:", err)
 		os.Exit(devserver.ExitFailure)
@@ -25,9 +25,9 @@ func main() {
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// nameUser executes this program again with a name for its user if the password file does not
-// contain one, for example in a container with an arbitrary user ID, because Temporal requires a
-// name. Go takes it from the environment, before main starts, and only without cgo, which the
+// If the password file does not contain a name for this process's user, as in a container with an
+// arbitrary user ID, nameUser executes this program again with a name in the environment, because
+// Temporal requires one. Go reads the name before main starts, and only without cgo, which the
 // Makefile disables.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {

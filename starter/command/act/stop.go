@@ -56,7 +56,7 @@ type stopOptions struct {
 // ways lists the flags that exclude each other.
 var ways = []string{"kill", "graceful", "notice", "cancel", "abandon", "grace"}
 
-// check refuses flags that lack a required other flag.
+// check refuses flags that require another flag which is missing.
 func (o *stopOptions) check() error {
 	switch {
 	case o.given("notice") && o.notice <= 0:

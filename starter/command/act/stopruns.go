@@ -29,7 +29,7 @@ type Stopped struct {
 	// Error is why the run could not be stopped.
 	Error string `json:"error,omitempty"`
 	line  string
-	// mayLive lists tasks of an ended run with processes that may still be alive.
+	// mayLive lists the tasks of a finished run whose processes may still be alive.
 	mayLive []string
 }
 
@@ -113,7 +113,7 @@ func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	case errors.As(err, &stuck) && (stuck.Paused || stuck.Attempt > 1):
 		return Stopped{}, fmt.Errorf("%w; `clusterrun stop --abandon %s` ends it without a result", err, r.ID)
 	}
-	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
+	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // the run has been asked to stop
 }
 
 // unpause resumes the run's workflow if Temporal has paused it. It reports whether it was paused.
@@ -180,7 +180,7 @@ var errUnexecuted = errors.New("no host worker executes the run")
 
 // endUnexecuted ends a run without a host worker, which therefore cannot answer requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
-	before, _ := r.Status(ctx) // its last report
+	before, _ := r.Status(ctx) // the last report of the tasks
 	if err := unexecuted.End(ctx, r, "no host worker executed it when it was stopped"); err != nil {
 		return Stopped{}, err
 	}

@@ -32,8 +32,8 @@ type App struct {
 	// Elsewhere reads the error file of a failure from another host. It is nil if the file is
 	// on this host.
 	Elsewhere func(*spec.Failure) ([]byte, error)
-	// hint asks the server for a run ID similar to one that it does not know. It is nil if the
-	// command has not connected to a server.
+	// hint asks the server for a run ID that is similar to an unknown one. It is nil if the command
+	// has not connected to a server.
 	hint  func(string) string
-	Owned bool // whether the run is part of a program and its user did not ask for a run
+	Owned bool // whether the run belongs to a program whose user did not request a run
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// completionTakes limits how long a shell waits for a server.
 	completionTakes = 2 * time.Second
-	// completed is how many of the latest runs are offered.
+	// completed is the number of latest runs that are offered.
 	completed = 50
 )
 
@@ -36,8 +36,8 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 	}
 }
 
-// completeRuns offers the latest runs with their commands, for up to most arguments. It offers
-// nothing if there is no server.
+// completeRuns offers the latest runs with their commands, for up to most arguments. If there is no
+// server, it does not offer anything.
 func completeRuns(a *App, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, start string) (offered []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) >= most {

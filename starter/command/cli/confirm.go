@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Confirm lists the pending changes and requests confirmation. If denied, it returns an error
-// with the text refused.
+// Confirm lists the pending changes and requests confirmation. If the user declines, it returns an
+// error with the message refused.
 func (a *App) Confirm(items []string, question, refused string) error {
 	if a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !IsTerminal(a.Err) {
 		return Usagef("cannot ask for confirmation without a terminal; add --yes if you mean all %d: %s", len(items), shorten.List(items, 5))

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Earlier returns a function that reports that an earlier run had the same ID. Call it after a
-// run has started: the new run is another execution, and the ID now stands for it.
+// Earlier returns a function that reports that an earlier run had the same ID. Call it after a run
+// has started, because the ID then refers to the new run.
 func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func()) {
 	if id == "" {
 		return func() {}
@@ -27,7 +27,8 @@ func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func(
 	}
 }
 
-// FindEarlier completes the abbreviated IDs of earlier runs in a spec. It fails like [starter.Find].
+// FindEarlier completes the abbreviated IDs of earlier runs in a spec. It returns the same errors
+// as [starter.Find].
 func FindEarlier(ctx context.Context, c client.Client, s *spec.RunSpec) error {
 	for i := range s.After {
 		id, err := starter.Find(ctx, c, s.After[i].Run)

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// errWriter is our stdout or stderr. It remembers the first write error, so that commands need
-// not check for it: [App.Lost] turns it into a failure.
+// errWriter is our stdout or stderr. It records the first write error, which [App.Lost] turns into
+// a failure, so commands need not check for errors.
 type errWriter struct {
 	io.Writer
 

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// FirstTime reports whether this is the first call with that name. It creates a file with that
-// name in the state directory, and returns true if the directory cannot be created.
+// FirstTime reports whether it is called for the first time with the given name. To remember this,
+// it creates a file with that name in the state directory. If the directory cannot be created, it
+// returns true.
 func (a *App) FirstTime(name string) bool {
 	if os.MkdirAll(a.Global.StateDir, 0o700) != nil {
 		return true

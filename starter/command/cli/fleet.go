@@ -32,13 +32,13 @@ func QueueFlag(cmd *cobra.Command, queue *string) {
 	cmd.Flags().StringVar(queue, "queue", spec.TaskQueue, "task `QUEUE` of the hosts")
 }
 
-// NobodyServes returns a message that a queue is unserved, with the remedy.
+// NobodyServes returns the message that no worker serves a queue, with the remedy.
 func NobodyServes(queue string) string {
 	return fmt.Sprintf("no worker serves the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
-// Unserved reports whether no worker polls a queue. It asks several times, because the server
-// records a new worker's polls with a short delay.
+// Unserved reports whether no worker polls a queue. It queries the server several times, because
+// the polls of a new worker are recorded with a short delay.
 func Unserved(ctx context.Context, c client.Client, queue string) bool {
 	for range 5 {
 		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

@@ -12,8 +12,8 @@ import (
 )
 
 // isOwn reports whether an address from the user belongs to the embedded server. A client of the
-// embedded server uses its key and follows it to new addresses; a client of a mere address does
-// not.
+// embedded server uses the server's key and follows it to new addresses. A client for any other
+// address does neither.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
 		return true // set by `clusterrun server env`; the server may have moved since
@@ -25,7 +25,7 @@ func (a *App) isOwn(ctx context.Context, address string) bool {
 // hasOwnKey reports whether the environment was set by `clusterrun server env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
-// OwnServer returns the embedded server for the command named what, and starts it if needed. It
+// OwnServer returns the embedded server for the command named what, and starts it if necessary. It
 // returns an error if the user named another server.
 func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, error) {
 	_, external, err := a.External(ctx)

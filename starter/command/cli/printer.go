@@ -26,7 +26,7 @@ type printer struct {
 	aside bool
 	// Hurried is closed by Hurry. It is nil before SetAside.
 	Hurried chan struct{}
-	// inVain reports whether Flush no longer waits, because nothing reads stderr.
+	// inVain reports whether Flush no longer waits, because stderr is not being read.
 	inVain bool
 }
 
@@ -36,7 +36,7 @@ type line struct {
 }
 
 const (
-	// MaxUnsaid is the maximum number of unwritten messages. Further ones are counted and
+	// MaxUnsaid is the maximum number of unwritten messages. Further messages are counted and
 	// dropped.
 	MaxUnsaid = 1000
 	// ReadersBound limits how long an exiting command waits for its output to be read.
@@ -99,8 +99,8 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 	return next, v.console, true
 }
 
-// SetAside makes callers return before their text is written. Commands that catch signals call
-// it, so that the reader of our output cannot delay a signal.
+// SetAside makes callers return before their text is written. Commands that catch signals call it,
+// so that the reader of our output cannot delay the reaction to a signal.
 func (v *printer) SetAside() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -158,7 +158,7 @@ func (l logWriter) Write(b []byte) (int, error) {
 }
 
 // SayUnreachable reports that the server does not answer or that the run is stuck, or, if err is
-// nil, that this is over.
+// nil, that it answers or makes progress again.
 func (a *App) SayUnreachable(err error) {
 	switch {
 	case err == nil:

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Screen is our terminal as an output. While a task borrows it, it is in raw mode, so Screen
+// Screen is our terminal as an output. While it is lent to a task, it is in raw mode, so Screen
 // starts lines with a carriage return, preceded by a new line if the task's last line is
 // unfinished, for example at a prompt.
 type Screen struct {

@@ -29,12 +29,12 @@ type RunSelector struct {
 
 // Selected holds the runs selected by words, or some tasks of one run.
 type Selected struct {
-	// Runs contains no duplicates. It follows the order of the words, and a pattern's runs are
+	// Runs does not contain duplicates. It follows the order of the words, and a pattern's runs are
 	// sorted by start.
 	Runs []*starter.Run
 	// Tasks holds words for tasks of the only run; see [starter.Status.Select].
 	Tasks []string
-	// Matched counts the runs that only patterns name.
+	// Matched is the number of runs that only patterns name.
 	Matched int
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is the Temporal server that a command talks to.
+// Server is the Temporal server that a command uses.
 type Server struct {
 	connect.Options
 	// Embedded reports whether it is this user's embedded server.
@@ -42,8 +42,8 @@ func (a *App) Home() embedded.Home { return embedded.Home{Dir: a.ServerDir()} }
 
 // External returns the server that the user named. ok is false if the user named none.
 //
-// External does not look for a server on Temporal's usual port: on a shared machine it may
-// belong to any user, and a server's owner controls what its runs execute.
+// External does not look for a server on Temporal's usual port. On a shared machine, such a server
+// may belong to any user, and a server's owner controls what its runs execute.
 func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	s.Options = a.Global.Server
 	// Every command that starts something calls External first; commands that programs call
@@ -153,7 +153,7 @@ func Keep(ctx context.Context, a *App, s Server) {
 	})
 }
 
-// SayIfSlow prints what on a terminal unless done is called within [slowStart].
+// If done is not called within [slowStart], SayIfSlow prints what, but only on a terminal.
 func (a *App) SayIfSlow(what string) (done func()) {
 	if !IsTerminal(a.Err) {
 		return func() {}
@@ -182,7 +182,8 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 }
 
 // MayHaveExited reports whether an attempt to reach the server may have failed because the server
-// is the embedded one and exited after BringUp found it. A frozen server instead uses up the time.
+// is the embedded one and exited after BringUp found it. If the server is frozen instead, the
+// attempt uses up its time.
 func (s Server) MayHaveExited(began time.Time) bool {
 	return s.Embedded && time.Since(began) < DialTimeout
 }
@@ -191,7 +192,7 @@ func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
 	return connect.Dial(ctx, s.Options, a.Logger(), DialTimeout)
 }
 
-// ErrNoServer reports that no run was ever started here, so there is no server to ask.
+// ErrNoServer reports that no run has ever been started here, so there is no server.
 var ErrNoServer = errors.New("there are no runs: the embedded server has never been started here; name another server with --address or TEMPORAL_ADDRESS")
 
 // DialExisting is like [App.Dial] for commands that do not start a run. It returns [ErrNoServer]

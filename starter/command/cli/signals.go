@@ -63,9 +63,10 @@ func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 }
 
 // ListenForSignals catches the signals, including ignored ones, until stop is called. It also
-// catches SIGPIPE: if our output is no longer read, the run has lost its user, and an uncaught
-// SIGPIPE would kill us mid-write. The caller may also send to the channel. From this call on,
-// messages are written without waiting for their reader, which would delay signals.
+// catches SIGPIPE, because if our output is no longer read, the run has lost its user, and an
+// uncaught SIGPIPE would kill this process in the middle of a write. The caller may also send to
+// the channel. From this call on, messages are written without waiting for their reader, which
+// would delay signals.
 func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	a.Printer.SetAside()
 	c := make(chan os.Signal, 8)
@@ -76,7 +77,7 @@ func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal
 	signal.Notify(broken, syscall.SIGPIPE)
 	go func() {
 		for s := range broken {
-			// A killed server also breaks pipes; only our own output counts.
+			// A server that is killed also causes SIGPIPE, but only our own output counts.
 			if !nobodyReads(os.Stdout) && !nobodyReads(os.Stderr) {
 				continue
 			}
@@ -109,9 +110,9 @@ func EndedBy(ctx context.Context) (context.Context, func()) {
 	return ctx, stop
 }
 
-// NotIgnored returns the signals that our parent does not ignore. nohup ignores SIGHUP; a shell
-// without job control ignores SIGINT and SIGQUIT for commands started with &. Go programs can
-// only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT is.
+// NotIgnored returns the signals that were not ignored when this process was started. nohup ignores
+// SIGHUP; a shell without job control ignores SIGINT and SIGQUIT for commands started with &. Go
+// programs can only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT is.
 func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 	background := signal.Ignored(syscall.SIGINT)
 	if background {
@@ -146,20 +147,20 @@ func NameOfSignal(s os.Signal) string {
 	return s.String()
 }
 
-// Interruption counts one run's signals. The first asks the run to stop, the second kills it,
-// and after the third the command no longer waits.
+// Interruption counts one run's signals. The first signal asks the run to stop, the second kills
+// it, and after the third the command no longer waits.
 type Interruption struct {
 	First os.Signal
 	Count int
 	Last  time.Time
 }
 
-// SameSignal is the interval within which a repeated signal counts as the same one: timeout(1)
-// sends a signal to its child and then to the child's whole group.
+// SameSignal is the interval within which a repeated signal counts as the same one, because
+// timeout(1) sends a signal to its child and then to the child's whole group.
 const SameSignal = 100 * time.Millisecond
 
-// Add counts a signal and returns the number so far, or 0 if the signal does not count. Every
-// write notices a broken pipe, so SIGPIPE counts once.
+// Add counts a signal and returns the number so far, or 0 if the signal does not count. SIGPIPE
+// counts only once, because every write to a broken pipe causes it.
 func (i *Interruption) Add(s os.Signal) int {
 	now := time.Now()
 	if s == syscall.SIGPIPE && i.Count > 0 || i.Count == 1 && s == i.First && now.Sub(i.Last) < SameSignal {

@@ -13,9 +13,9 @@ import (
 )
 
 // defaultStateDir returns this user's state directory: from the environment, or else in the home
-// directory. With cron, in containers and for system users HOME may be unset or missing; then
-// the password file names the home directory. defaultStateDir returns "" if no directory is
-// writable.
+// directory. With cron, in containers and for system users, HOME may not be set or its directory
+// may be missing. In that case, the home directory in the password file is used. defaultStateDir
+// returns "" if no directory is writable.
 func defaultStateDir() string {
 	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
 		return dir
@@ -50,8 +50,8 @@ func writable(dir string) bool {
 	}
 }
 
-// keepTemporarily puts the state directory among temporary files, as a last resort, although the
-// state may not last.
+// keepTemporarily places the state directory among temporary files. This is a last resort, because
+// temporary files may be removed.
 func keepTemporarily(a *App) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {
@@ -62,7 +62,7 @@ func keepTemporarily(a *App) error {
 	return nil
 }
 
-// sayTemporary prints the state directory's location, once, if the state may not last.
+// If the state directory is among temporary files, sayTemporary prints its location, once.
 func (a *App) sayTemporary() {
 	if a.temporary != "" {
 		a.Say("%s", a.temporary)

@@ -119,8 +119,8 @@ func sections(cmd *cobra.Command) (by map[string]*pflag.FlagSet, common *pflag.F
 	return by, common
 }
 
-// flagsOfRun returns which flags of run the command does not take. ok is false if it takes none
-// of them.
+// flagsOfRun returns those flags of run that the command does not accept. ok is false if it does
+// not accept any of them.
 func flagsOfRun(cmd *cobra.Command, flags map[string]*pflag.FlagSet) (but string, ok bool) {
 	run, _, err := cmd.Root().Find([]string{"run"})
 	if err != nil || flags[commonFlags] == nil {

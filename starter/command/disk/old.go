@@ -64,7 +64,7 @@ func removeOld(ctx context.Context, a *cli.App, o *rmOptions) error {
 	return done.end(a, errs)
 }
 
-// choose returns the runs to remove.
+// choose returns the runs that the rule removes.
 func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
 	facts := list.Of(runs, func(r *pastRun) retention.Facts { return r.facts })
 	var going []*pastRun

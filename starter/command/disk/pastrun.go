@@ -32,9 +32,9 @@ func openPast(a *cli.App, dir string) (*retention.Past, error) {
 // pastRun describes an execution of a run on this host, on the server, or both.
 type pastRun struct {
 	RunID, ExecutionID string
-	entry              *retention.Entry // nil if nothing is on this host
+	entry              *retention.Entry // nil if the run has no files on this host
 	facts              retention.Facts
-	known              bool // whether the server knows it
+	known              bool // whether the server knows the run
 }
 
 // pastRuns lists this state directory's runs that have files here.

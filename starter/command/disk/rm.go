@@ -131,7 +131,7 @@ func (r *removals) end(a *cli.App, errs []error) error {
 	}))...)
 }
 
-// remove removes everything of a run.
+// remove removes everything that is left of a run.
 func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, namespace, id string) (removal, error) {
 	done := removal{RunID: id}
 	dirs := []string{o.logDir}
@@ -212,7 +212,7 @@ func opens(dir string) bool {
 }
 
 const (
-	// settleTakes limits how long the host worker takes to notice that a run has ended.
+	// settleTakes limits how long the host worker may take to detect that a run has ended.
 	settleTakes = 10 * time.Second
 	settleEvery = 200 * time.Millisecond
 )

@@ -98,8 +98,8 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 	return append(checks, others...), err
 }
 
-// notUsage returns the finding for wrong settings. To other commands they are command-line
-// mistakes; to doctor they are a result.
+// notUsage returns the finding for wrong settings. Other commands treat them as mistakes in the
+// command line, but doctor reports them as a result.
 func notUsage(err error) []doctor.Finding {
 	what, do := remedy.Split(err)
 	return doctor.CheckUnreached(errors.New(what), cmp.Or(do, "check TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE")))

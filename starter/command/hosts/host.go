@@ -59,8 +59,8 @@ func cordonCommand(a *cli.App, drain bool) *cobra.Command {
 	return cmd
 }
 
-// serviceOfHost reports whether a host gets tasks, after a request to change that. The host may
-// not answer.
+// serviceOfHost reports whether a host gets tasks after a request to change that. The host itself
+// may not answer.
 type serviceOfHost struct {
 	Host     string `json:"host"`
 	Cordoned bool   `json:"cordoned"`

@@ -92,7 +92,7 @@ func checksColumn(h fleet.HostStatus) string {
 	return "-"
 }
 
-// share formats how much of a resource is in use.
+// share formats how much of a resource is used.
 func share(used, all int) string {
 	if all == 0 {
 		return fmt.Sprintf("%d of any", used)

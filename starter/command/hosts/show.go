@@ -97,7 +97,7 @@ func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, 
 	return "ok", "-", "-"
 }
 
-// stateText returns a host's state, and what cordoned it if not a user.
+// stateText returns a host's state and, if it was not cordoned by a user, what cordoned it.
 func stateText(h fleet.HostStatus) string {
 	if h.State == fleet.HostCordoned && h.CordonedBy == fleet.CordonedByCheck {
 		return "cordoned by a check"

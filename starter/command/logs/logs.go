@@ -81,7 +81,7 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	return l.Show(ctx)
 }
 
-// lastAttempt stands for the last process of each task.
+// lastAttempt is the value of --attempt that stands for the last process of each task.
 const lastAttempt = "last"
 
 // parseAttempts parses the values of --attempt.

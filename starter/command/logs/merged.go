@@ -23,9 +23,9 @@ import (
 // longest is how many bytes of a line are kept.
 const longest = 4 << 10
 
-// Merged reads a run's current selected output, and returns the lines that contain a string,
-// sorted by time. Identical lines from several ranks become one. It sets the last lines of
-// tasks, which are all the run's tasks. missing describes the output that cannot be read.
+// Merged reads a run's current selected output, and returns the lines that contain a string, sorted
+// by time. Identical lines from several ranks become one. It sets LastLine in tasks, which must
+// contain all of the run's tasks. missing describes the output that cannot be read.
 func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected files.Selection, search string) (lines []page.OutputLine, missing []string) {
 	var said bytes.Buffer
 	reader := NewReader(&cli.App{Out: io.Discard, Err: &said, Global: a.Global}, run, selected)
@@ -54,7 +54,7 @@ type line struct {
 	at   time.Time
 	end  int64 // offset of its end in its file
 	text []byte
-	// after counts the later lines of its rank with an unknown time.
+	// after is the number of later lines of the same rank whose time is unknown.
 	after int
 }
 
@@ -105,9 +105,9 @@ func (c *collected) add(l *line) {
 	}
 }
 
-// byTime returns the lines sorted by the times that hosts recorded. Lines without a time, which
-// are the latest lines and those from other hosts, come last: each rank's last line, preceded by
-// each rank's second-to-last line, and so on.
+// byTime returns the lines sorted by the times that hosts recorded. Lines without a time, which are
+// the latest lines and those from other hosts, come last. At the end is each rank's last line,
+// preceded by each rank's second-to-last line, and so on.
 func (c *collected) byTime(s *starter.Status) []*line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,8 +145,8 @@ func (c *collected) byTime(s *starter.Status) []*line {
 	return c.lines
 }
 
-// merged returns lines with their tasks. It combines several ranks' lines by the same rule as a
-// terminal.
+// merged returns lines with their tasks. It combines lines of several ranks by the same rule that
+// is used on a terminal.
 func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
 	ranks := map[int]bool{}
 	for _, l := range lines {

@@ -25,7 +25,8 @@ type Reader struct {
 	run      *starter.Run
 	Selected files.Selection
 	Follow   bool
-	// Spec is set for a run that is shown like a local run. If it is nil, all output is shown.
+	// Spec is set for a run whose output is shown like that of a local run. If it is nil, all
+	// output is shown.
 	Spec *spec.RunSpec
 	// Fold selects when identical lines from several tasks are shown as one.
 	Fold Fold
@@ -111,7 +112,7 @@ func (l *Reader) ReadNow(ctx context.Context, s *starter.Status) error {
 	return nil
 }
 
-// open prepares for reading. The result stops it.
+// open prepares for reading, and returns a function that stops it.
 func (l *Reader) open(s *starter.Status) (stop func()) {
 	of := l.run.Files(s)
 	o := files.Options{
@@ -154,16 +155,17 @@ func (l *Reader) status(ctx context.Context) (s *starter.Status, err error) {
 }
 
 const (
-	// lookAgain is the interval between checks while some of a run's logs are unknown. lookSeldom
-	// is the interval afterwards, when the only change may be tasks that move to other hosts.
+	// lookAgain is the interval between checks while the location of some of a run's logs is
+	// unknown. lookSeldom is the interval afterwards, when locations change only if tasks move to
+	// other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
 	// maxBeats limits the checks while hosts have not reported where their output is.
 	maxBeats = 10
 )
 
-// isUnheard reports whether there are selected processes with output at a location that is still
-// unknown. Hosts report it with the first heartbeat.
+// isUnheard reports whether the location of any selected process's output is still unknown. Hosts
+// report it with the first heartbeat.
 func (l *Reader) isUnheard(s *starter.Status) bool {
 	there := l.output.There()
 	meant := l.Selected.Of(s, nil)
@@ -172,8 +174,8 @@ func (l *Reader) isUnheard(s *starter.Status) bool {
 	})
 }
 
-// awaitEnd returns a channel that is closed at a followed run's end. Until then, even before its
-// first output, Notify is called if the server is away or the run is stuck.
+// awaitEnd returns a channel that is closed when a run that is followed has ended. Until then, even
+// before its first output, Notify is called if the server is away or the run is stuck.
 func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if l.Follow {

@@ -27,8 +27,8 @@ func openShared(a *cli.App, name func(rank int) (run, task string)) (deliver fun
 	return screen.Deliver, screen.Close
 }
 
-// showSeveral shows several runs' logs, one run after another or, if they are followed, all at
-// the same time. A run with logs that cannot be shown does not prevent the rest.
+// showSeveral shows several runs' logs, one run after another or, if they are followed, all at the
+// same time. If a run's logs cannot be shown, the remaining runs' logs still are.
 func showSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, o *logsOptions) error {
 	readers := make([]*Reader, len(runs))
 	deliver, end := openShared(a, func(rank int) (run, task string) {

@@ -25,7 +25,7 @@ type Tasks struct {
 
 // TasksOf returns the tasks of this command's own run.
 func TasksOf(run *starter.Run, s *spec.RunSpec) *Tasks {
-	own, _ := os.Hostname() // empty for a nameless machine
+	own, _ := os.Hostname() // empty if the machine does not have a name
 	x := &Tasks{own: own, ask: run.Status, tasks: map[int]spec.PrefixFields{}}
 	on := map[string]int{} // number of tasks by host
 	for _, t := range s.TaskList() {

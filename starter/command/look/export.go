@@ -99,7 +99,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	kept := r.Files(of.Status)
 	defer kept.Close()
 	if err := of.AddFiles(ctx, kept); err != nil && !logs {
-		a.Say("it does not show how some processes were started: %s", err) // with --logs, the missing ones are named later
+		a.Say("it does not show how some processes were started: %s", err) // with --logs, what is missing is listed later
 	}
 	if of.Usage, err = record.Usage(ctx, kept, of.Status.Tasks); err != nil {
 		a.Say("it omits some tasks' usage history: %s", err)

@@ -56,7 +56,7 @@ func Show(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// SpecOfRun returns a run's spec in a form that can start another run.
+// SpecOfRun returns a run's spec in a form that can be used to start another run.
 func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	s, err := r.Spec(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func accountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	return of, nil
 }
 
-// AccountHere is like accountOf without other hosts.
+// AccountHere is like accountOf, but ignores other hosts.
 func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -190,8 +190,8 @@ func gridLines(of *sweep.Spec) string {
 	return text
 }
 
-// reasonOfEnd returns why a run ended if no process was the reason, for example because it was
-// refused or found no hosts.
+// reasonOfEnd returns why a run ended if the reason was not a process, for example because the run
+// was refused or did not find hosts.
 func reasonOfEnd(s *starter.Status) string {
 	switch {
 	case s.Open:
@@ -218,13 +218,13 @@ func seconds(s float64) string {
 	return cli.Roughly(d)
 }
 
-// startOfTasks describes the start of tasks that were started alike.
+// startOfTasks describes how tasks were started that were all started in the same way.
 type startOfTasks struct {
 	tasks []string
 	start *tasklog.Start
 }
 
-// sameStarts returns the start of the first task of each type. The other tasks of the type
+// sameStarts returns how the first task of each type was started. Other tasks of the same type
 // differ only in their numbers.
 func sameStarts(of *record.Account) (groups []startOfTasks) {
 	byType := map[string]int{}

@@ -144,7 +144,7 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 // each reports whether every selected task gets a line.
 func (c *taskChoice) each() bool { return c.all || c.narrow() }
 
-// narrow reports whether the choice may omit tasks.
+// narrow reports whether the choice may exclude tasks.
 func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.given("task") }
 
 // of returns a run's selected tasks.

@@ -59,7 +59,7 @@ func usageOfRun(s *starter.Status) runUsage {
 		u.Tasks = append(u.Tasks, task)
 	}
 	if s.Result != nil && s.Result.Usage != (spec.Usage{}) {
-		u.Usage.Usage = s.Result.Usage // this total includes processes that are not listed
+		u.Usage.Usage = s.Result.Usage // the total in the result includes processes that are not listed
 	}
 	return u
 }

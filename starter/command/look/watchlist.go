@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// checkWatch refuses --watch where nothing can be redrawn.
+// checkWatch refuses --watch if the output cannot be redrawn.
 func checkWatch(a *cli.App) error {
 	if f := tasklog.FileOf(a.Out); f == nil || !tasklog.IsTerminal(f) || a.Global.JSON {
 		return cli.Usagef("--watch redraws the list on a terminal; programs use --json for the list, and `clusterrun status --watch --json RUN` for a run's changes")

@@ -53,8 +53,8 @@ type doing struct {
 	problems []spec.TaskProblem // of tasks without captured stacks
 }
 
-// doingOf captures a run's stacks. It does not return an error if the run ends before it is
-// done.
+// doingOf captures a run's stacks. It does not return an error if the run ends before the stacks
+// are captured.
 func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.AnswerTimeout)
 	defer cancel()

@@ -16,7 +16,8 @@ import (
 // copyErrorFile copies the root cause's error file to the path where the program that started us
 // expects one. That program is a launcher of torch, or another run with this command as a task.
 func copyErrorFile(a *cli.App, f *spec.Failure) {
-	// A launcher within a run's task sets only the former, and is nearer.
+	// A launcher within a run's task sets only the former. It is the inner one, so its variable
+	// takes precedence.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
 	if to == "" || f == nil || f.ErrorFile == "" {
 		return

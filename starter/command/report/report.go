@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Report prints how a run ended, root cause first, and returns an error with the exit code and
-// no text. With --json it also prints the result to stdout.
+// Report prints how a run ended, root cause first, and returns an error that contains the exit code
+// but no text. With --json it also prints the result to stdout.
 func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	result, err = ResultOf(result, err)
 	if err != nil || result == nil {
@@ -26,8 +26,8 @@ func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	return cmp.Or(ReportEnd(a, id, result), printed)
 }
 
-// ResultOf returns an ended run's result, or a made-up one if the run was terminated or is
-// unreachable. It returns an error if the run has not ended.
+// ResultOf returns a finished run's result. If the run was terminated or is unreachable, it returns
+// a substitute. It returns an error if the run has not ended.
 func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	var terminated *starter.TerminatedError
 	switch {
@@ -41,7 +41,7 @@ func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	return Unreachable(err), nil
 }
 
-// ReportEnd prints how a run ended, and returns an error with the exit code and no text.
+// ReportEnd prints how a run ended, and returns an error that contains the exit code but no text.
 func ReportEnd(a *cli.App, id string, result *spec.RunResult) error {
 	a.Say("%s", verdict(a, id, result))
 	if result.Verdict == spec.VerdictSucceeded {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ended is the end of the run with that index.
+// ended is how the run with the given index ended.
 type ended struct {
 	index  int
 	result *spec.RunResult
@@ -51,7 +51,7 @@ func awaitSeveral(ctx context.Context, a *cli.App, runs []*starter.Run, any bool
 	return nil
 }
 
-// reportOne reports one run's end. Its error contains the exit code and no text.
+// reportOne reports one run's end. Its error contains the exit code but no text.
 func reportOne(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
 	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	result, err = ResultOf(result, err)

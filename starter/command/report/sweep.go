@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Remaining returns the estimated remaining time of a sweep, such as "; about 3m left", or ""
-// without an estimate.
+// Remaining returns the estimated remaining time of a sweep, such as "; about 3m left", or "" if
+// there is no estimate.
 func Remaining(s *spec.SweepStatus) string {
 	if s.RemainingSeconds == 0 {
 		return ""

@@ -29,7 +29,7 @@ type awaited struct {
 	// Verdict and ExitCode are set once the run has ended.
 	Verdict  spec.Verdict `json:"verdict,omitempty"`
 	ExitCode *int         `json:"exit_code,omitempty"`
-	// Cursor stands for all reported facts that still hold.
+	// Cursor represents all reported facts that are still true.
 	Cursor string `json:"cursor"`
 }
 
@@ -55,7 +55,7 @@ func (o *forOptions) check() (marks, error) {
 	return known, nil
 }
 
-// errFound ends a watch.
+// errFound ends a watch because a fact was found.
 var errFound = errors.New("a fact was found")
 
 // awaitFact waits until one of the facts is new, and prints it. The end of the run is always
@@ -124,7 +124,7 @@ func (m marks) add(facts []outcome.Fact) {
 	}
 }
 
-// keep drops the marks of facts that are over, because they are new if they recur.
+// keep drops the marks of facts that are no longer true. If such a fact recurs, it counts as new.
 func (m marks) keep(facts []outcome.Fact) {
 	now := marks{}
 	now.add(facts)

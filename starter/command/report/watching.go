@@ -48,8 +48,8 @@ type News struct {
 	unanswered bool
 }
 
-// Of returns the facts that are new since the last call. It reports a run that does not answer
-// only the second time, because a busy host may be late.
+// Of returns the facts that are new since the last call. It reports that a run does not answer only
+// on the second occasion, because a busy host may be late.
 func (n *News) Of(s *starter.Status) []outcome.Fact {
 	once := s.Unanswered && !n.unanswered && n.known != nil
 	if n.unanswered = s.Unanswered; once {

@@ -32,8 +32,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// agentsOf describes this agent's part in a run that several agents form. If agents meet, either
-// head or joined is set.
+// agentsOf describes this agent's role in a run that several agents form together. If agents meet,
+// either head or joined is set.
 type agentsOf struct {
 	head   *agents.Head       // set if this agent is the head and starts the run
 	joined *agents.Membership // set if this agent has joined another agent's run
@@ -79,8 +79,8 @@ func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *tor
 	return err
 }
 
-// isHead reports whether this agent should be the head: m.Head, or else whether the endpoint is
-// on this machine.
+// isHead reports whether this agent should be the head. If m.Head does not determine it, the agent
+// is the head if the endpoint is on its machine.
 func isHead(ctx context.Context, m *torchrun.Meeting) bool {
 	if m.Head != nil {
 		return *m.Head
@@ -164,8 +164,8 @@ func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m
 	}
 }
 
-// end waits for the other agents, which reach the server through this agent, and terminates their
-// fleet. If run is nil, it does not wait. c may be nil.
+// end terminates the agents' fleet. If run is not nil, it first waits for the other agents, which
+// reach the server through this agent. c may be nil.
 func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if g.head == nil {
 		return
@@ -179,7 +179,7 @@ func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if c != nil && g.queue != "" {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
-		_ = unexecuted.EndFleet(ctx, c, g.queue, cli.OwnerGone) // if this fails, the next command does it
+		_ = unexecuted.EndFleet(ctx, c, g.queue, cli.OwnerGone) // if this fails, the next command will do it
 	}
 }
 

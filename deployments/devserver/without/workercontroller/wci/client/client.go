@@ -1,5 +1,5 @@
-// Package client replaces the worker controller of Temporal's server. Deployment versions do not
-// have workers at a cloud provider, and cannot get any.
+// Package client replaces the worker controller of Temporal's server. Deployment versions neither
+// have nor can get workers at a cloud provider.
 package client
 
 import (
@@ -22,7 +22,7 @@ func refused() error {
 	return serviceerror.NewInvalidArgument("this server starts no workers at cloud providers")
 }
 
-// DescribeWorkerControllerInstance finds nothing.
+// DescribeWorkerControllerInstance reports that there is no instance.
 func (Client) DescribeWorkerControllerInstance(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion) (*iface.QueryDescribeWorkerControllerInstanceResponse, []byte, error) {
 	return nil, nil, serviceerror.NewNotFound("this server has no worker controller")
 }
@@ -37,7 +37,7 @@ func (Client) ValidateWorkerControllerInstanceSpec(context.Context, *namespace.N
 	return refused()
 }
 
-// DeleteWorkerControllerInstance has nothing to delete.
+// DeleteWorkerControllerInstance does nothing, because there is nothing to delete.
 func (Client) DeleteWorkerControllerInstance(context.Context, *namespace.Namespace, *deploymentpb.WorkerDeploymentVersion, string) error {
 	return nil
 }
