@@ -23,8 +23,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q is ambiguous; it matches %s. Write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns the run ID that equals beginning, or else the only one that starts with it. It
-// fails with [*NotFoundError] or [*AmbiguousError].
+// Find returns the run ID that equals beginning or, if there is none, the only run ID that starts
+// with it. It fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
 	if !servererror.IsNotFound(err) {

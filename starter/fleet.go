@@ -30,7 +30,7 @@ func GetFleet(c client.Client, queue string) *Fleet {
 	return &Fleet{Queue: queue, client: c}
 }
 
-// NoFleetError reports that a queue is without hosts.
+// NoFleetError reports that a queue does not have any hosts.
 type NoFleetError struct{ Queue string }
 
 func (e *NoFleetError) Error() string {
@@ -78,7 +78,7 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 		trying, cancel := context.WithTimeout(ctx, temporalapi.QueryTimeout)
 		out, err = f.client.QueryWorkflowWithOptions(trying, &client.QueryWorkflowWithOptionsRequest{
 			WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
-			// A terminated fleet would answer with stale facts.
+			// A fleet that was terminated would answer with stale facts.
 			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
 		})
 		cancel()

@@ -20,8 +20,8 @@ type Server struct {
 	// Program is the version line of the embedded server's program. It is empty for any other
 	// server.
 	Program string
-	// Missing lists search attributes of runs that the server lacks, and Register is the command
-	// that registers them. AttributesErr is the error if they could not be read.
+	// Missing lists search attributes of runs that the server does not define, and Register is the
+	// command that registers them. AttributesErr is the error if they could not be read.
 	Missing       []string
 	Register      string
 	AttributesErr error
@@ -111,7 +111,7 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	if h.Cgroups != cgroupsV2 {
 		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or omit these limits"
 	}
-	why, _, _ = strings.Cut(why, "; ") // a remedy follows
+	why, _, _ = strings.Cut(why, "; ") // the finding has its own remedy
 	why, _, _ = strings.Cut(why, ": ")
 	var lacks []string
 	for _, c := range []struct{ name, limit string }{{"memory", "limits.memory"}, {"cpu", "limits.cpus"}, {"pids", "limits.pids"}} {
@@ -158,7 +158,7 @@ func CheckLimits(l Limits, h Host) []Finding {
 
 const (
 	fewPorts   = 1024
-	lowestPort = 20000 // that a run takes
+	lowestPort = 20000 // that is used for a run
 )
 
 // CheckPorts judges the ports available to a run. free is the number of free ports among those
@@ -188,7 +188,7 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	return all
 }
 
-// Disk is a directory's file system.
+// Disk describes a directory's file system.
 type Disk struct {
 	Path, Use string
 	Setting   string // the flag or variable that chooses another directory

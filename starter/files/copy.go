@@ -30,7 +30,7 @@ func (f *Files) Copy(ctx context.Context, logDir, to string) (dirs []string, mis
 	}
 	for _, dir := range append(w.runDirs(), to) {
 		attempts, err := tasklog.Attempts(dir)
-		if w.found(attempts); err != nil || len(attempts) > 0 { // packing them reports the error
+		if w.found(attempts); err != nil || len(attempts) > 0 { // packing the files reports the error
 			dirs = append(dirs, dir)
 		}
 	}
@@ -73,5 +73,5 @@ func (h *host) copyFile(ctx context.Context, rank, attempt int, name, to string)
 	if !errors.Is(err, fs.ErrNotExist) && unwritten == nil {
 		h.err = err
 	}
-	return errors.Join(unwritten, os.Remove(to)) // part of a value would be wrong
+	return errors.Join(unwritten, os.Remove(to)) // a partial value would be wrong
 }

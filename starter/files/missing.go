@@ -20,7 +20,7 @@ import (
 type Missing struct {
 	// Processes are the names of the processes, or empty for a host with unknown ones.
 	Processes []string
-	// Why is where they are and why they cannot be read. It follows the names.
+	// Why describes where the files are and why they cannot be read. It follows the names.
 	Why string
 }
 
@@ -78,8 +78,8 @@ func (w *Output) Missing() (all []Missing) {
 	return all
 }
 
-// whyUnread returns where a process's files are if they cannot be read, and "" if they can. told
-// records the hosts that it names.
+// If a process's files cannot be read, whyUnread returns where they are; otherwise it returns "".
+// told records the hosts that it names.
 func (f *Files) whyUnread(p Process, told map[*host]bool) string {
 	here := f.Here(p.Dir)
 	if here == nil {
@@ -104,7 +104,7 @@ func (f *Files) whyUnread(p Process, told map[*host]bool) string {
 	return fmt.Sprintf(" on %s: %s%s", host, here, why)
 }
 
-// isUnreported reports whether a task has output at a place that the run does not report. A run
+// isUnreported reports whether a task has output in a place that the run has not reported. A run
 // without a result or a worker does not report where its tasks ran, and a host does not report it
 // before its first heartbeat. While the run is followed, a worker or a host may report it later.
 func (w *Output) isUnreported(t outcome.TaskStatus, someReported bool) bool {

@@ -16,18 +16,18 @@ type Options struct {
 	Selection Selection
 	// Select further limits the streams. It may be nil.
 	Select func(tasklog.Stream) bool
-	// Live makes the Output read new output until [Output.Finish]. Otherwise it reads only what
-	// exists.
+	// Live reports whether the Output reads new output until [Output.Finish]. If false, it reads
+	// only what exists.
 	Live bool
-	// WholeLines holds unfinished lines back; see [tasklog.WholeLines].
+	// WholeLines reports whether unfinished lines are held back; see [tasklog.WholeLines].
 	WholeLines bool
 	// LogDir is a log directory that may contain the run's logs although the run does not report
 	// it.
 	LogDir string
 	// OnNext is called for each of a task's processes after the first followed one.
 	OnNext func(rank, attempt int)
-	// OnError is called with errors of files. OnTrouble is called with an error when a host
-	// becomes unreachable, and with nil when it is back.
+	// OnError is called with errors about files. OnTrouble is called with an error when a host
+	// becomes unreachable, and with nil when it is reachable again.
 	OnError   func(error)
 	OnTrouble func(host string, err error)
 }
@@ -49,8 +49,9 @@ type Output struct {
 // process is one process of a run.
 type process struct{ rank, attempt int }
 
-// Follow returns a reader that passes output to the sink. It reads nothing until its first
-// [Output.Look] or [Output.ReadDir]. Calls of the sink for different processes may be concurrent.
+// Follow returns a reader that passes output to the sink. It does not read anything until
+// [Output.Look] or [Output.ReadDir] is called. Calls of the sink for different processes may be
+// concurrent.
 func (f *Files) Follow(o Options, sink func(tasklog.Chunk)) *Output {
 	if o.OnNext == nil {
 		o.OnNext = func(int, int) {}
@@ -180,7 +181,7 @@ func (w *Output) from(source any) func(tasklog.Chunk) {
 	}
 }
 
-// next reports a process that a directory shows, unless its output has.
+// next reports a process that was found in a directory, unless its output has already shown it.
 func (w *Output) next(rank, attempt int) {
 	w.mu.Lock()
 	last, some := w.latest[rank]
@@ -202,7 +203,7 @@ func (w *Output) found(attempts map[int][]int) {
 func (w *Output) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = w.Finish(ctx) // its error is that of ctx
+	_ = w.Finish(ctx) // its error can only be that of ctx
 }
 
 // Finish reads the remaining output. It returns ctx's error; [Output.Missing] returns what could

@@ -14,7 +14,7 @@ type Selection struct {
 	tasklog.Selection
 }
 
-// LeavesOut reports whether it omits output.
+// LeavesOut reports whether the selection omits any output.
 func (l *Selection) LeavesOut() bool {
 	return len(l.Names) > 0 || l.OnlyStdout || l.OnlyStderr || len(l.Attempts) > 0 || l.Last || !l.Since.IsZero()
 }

@@ -43,8 +43,8 @@ func (l *Link) Serve(s workers.Supervised, socket *os.File) {
 
 func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) }
 
-// Start starts a run through the home worker, like [starter.Start]. c is the command's own
-// client, in case the home worker dies. A nil Link stands for a dead one.
+// Start starts a run through the home worker, like [starter.Start]. c is the command's own client,
+// which is used if the home worker dies. A nil Link stands for a home worker that has died.
 func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
 	if l == nil {
 		return starter.Start(ctx, c, s, o)
@@ -71,8 +71,8 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	return starter.Get(c, o.ID, e.Execution), nil
 }
 
-// startAgain starts a run that a home worker may have started before it died. Only that run uses
-// the queue.
+// startAgain starts a run that a home worker may have started before it died. It relies on the fact
+// that only that run uses the queue.
 func startAgain(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
 	if d, err := c.DescribeWorkflowExecution(ctx, o.ID, ""); err == nil && d.GetExecutionConfig().GetTaskQueue().GetName() == o.Queue {
 		return starter.Get(c, o.ID, d.GetWorkflowExecutionInfo().GetExecution().GetRunId()), nil
@@ -80,8 +80,8 @@ func startAgain(ctx context.Context, c client.Client, s *spec.RunSpec, o starter
 	return starter.Start(ctx, c, s, o)
 }
 
-// Wait waits for a run to finish, like [starter.Run.WaitNotify]. If the home worker dies, it
-// asks the server itself.
+// Wait waits for a run to finish, like [starter.Run.WaitNotify]. If the home worker dies, Wait
+// queries the server itself.
 func (l *Link) Wait(ctx context.Context, run *starter.Run, notify func(error)) (*spec.RunResult, error) {
 	if l == nil {
 		return run.WaitNotify(ctx, notify)

@@ -16,18 +16,19 @@
 // The socket is in a directory of mode 0700, and the home worker serves only its own user. The
 // socket's name is a digest of everything that commands must share to use the same home worker: the
 // build, the server and its connection settings, the namespaces, the root directory, and the
-// process's groups and umask. Any other command starts another home worker, so commands need no
-// further comparison, and the protocol is unversioned.
+// process's groups and umask. Any other command starts another home worker. Therefore, commands
+// need not be compared any further, and the protocol does not need versions.
 //
 // # Failures
 //
-//   - If a run's command dies, its supervisor notices, stops the processes and notifies the home
-//     worker, which cancels the run and waits for it to finish.
+//   - If a run's command dies, its supervisor detects this, stops the processes and notifies the
+//     home worker, which cancels the run and waits for it to finish.
 //   - If the home worker dies, each supervisor starts its own side, which takes over the tasks. The
-//     command itself asks the server to start the run or to report its end.
-//   - If the home worker freezes, it does not send the greeting, and a command starts a replacement.
-//     If the frozen process is continued, it notices the replacement, and exits after its last run.
+//     command then communicates with the server itself, to start the run or wait for its end.
+//   - If the home worker is frozen, it does not send the greeting, and the command starts a
+//     replacement. If the frozen process is continued, it detects the replacement, and exits after
+//     its last run.
 //
-// The home worker exits when it has served no command or supervisor for a while, and when the state
-// directory is removed.
+// The home worker exits when it has not served a command or supervisor for a while, or when the
+// state directory is removed.
 package homeworker

@@ -49,7 +49,7 @@ func (e *UnreachedError) Error() string { return e.why }
 
 const (
 	startBound = 20 * time.Second
-	// greetBound limits the wait for a home worker's greeting. One that does not greet is
+	// greetBound limits the wait for a home worker's greeting. A home worker that does not greet is
 	// replaced.
 	greetBound = 2 * time.Second
 	startEvery = 3 * time.Millisecond
@@ -132,7 +132,7 @@ func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	// Another command may have started it since.
+	// Another command may have started the home worker in the meantime.
 	if c, err := connectTo(path); err == nil {
 		return c, nil
 	}
@@ -197,8 +197,8 @@ func (h Home) start(ctx context.Context) error {
 	}
 }
 
-// environment returns the home worker's variables. They exclude those of the run that the
-// starting command belongs to, because they would mark processes that die with that run.
+// environment returns the home worker's variables. They exclude the variables of the run to which
+// the starting command belongs, because these mark processes that are killed with that run.
 func environment() []string {
 	return slices.DeleteFunc(detach.Environ(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "CLUSTERRUN_") })
 }

@@ -19,13 +19,13 @@ import (
 
 const (
 	dialBound = 5 * time.Second
-	idleExit  = 5 * time.Minute // the embedded server stops after it
+	idleExit  = 5 * time.Minute // the embedded server stops only afterwards
 	idleLook  = time.Second
 )
 
-// Run runs a home's home worker. It calls say when commands can connect, or with why the server
-// is unreachable. It returns when ctx is done, or when no command has been connected for long
-// enough.
+// Run runs a home's home worker. It calls say when commands can connect, or with the reason why the
+// server is unreachable. It returns when ctx is done, or when no command has been connected for
+// long enough.
 func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) error {
 	_ = syscall.Umask(h.Umask)
 	name, err := os.Hostname()
@@ -59,7 +59,7 @@ func (r *server) serve(ctx context.Context, h Home, say func(text string), conne
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(path) // left by a killed or frozen one; the command that starts us holds the lock
+	_ = os.Remove(path) // left by a home worker that was killed or is frozen; the command that starts us holds the lock
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err

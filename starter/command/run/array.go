@@ -27,7 +27,7 @@ func setSweep(a *cli.App, s *spec.RunSpec, o *runOptions) error {
 	return err
 }
 
-// atOnceHere returns how many trials this machine's processors can run at a time.
+// atOnceHere returns how many trials at a time this machine has processors for.
 func atOnceHere(s *spec.RunSpec) int {
 	return min(max(1, specs.LocalMachine().Cpus/max(1, len(s.TaskList()))), sweep.MaxAtOnce)
 }
@@ -71,8 +71,8 @@ func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
 	}
 }
 
-// showTrials shows each trial's output once the trial has ended, like GNU parallel, and why it
-// failed.
+// Once a trial has ended, showTrials shows its output, like GNU parallel, and why it failed, if it
+// did.
 func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, quiet bool) {
 	trials, err := of.Grid.Parse()
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// conclude shuts down everything that start brought up, shows the remaining output and reports
-// the run's end. It waits for the reader of our output only in await.
+// conclude shuts down everything that start brought up, shows the remaining output and reports the
+// run's end. Only await waits for the reader of our output.
 func (l *localRun) conclude(end ending, abandoned func()) error {
-	disowned := l.owner.isGone() // read before the owner hears of the end
+	disowned := l.owner.isGone() // read before the owner is notified of the end
 	l.owner.over(end)
 	end.result = l.asTorchrun(l.agents.withAgents(l.withSignal(end.result), l.meeting))
 	shown := l.finish(&end)
@@ -46,9 +46,9 @@ func (l *localRun) conclude(end ending, abandoned func()) error {
 	return said
 }
 
-// await waits for f, which writes to our output, and reports whether f has returned. The reader
-// of our output may have stopped reading, so after the first signal await waits at most
-// [cli.ReadersBound], and the next signal ends the wait.
+// await waits for f, which writes to our output, and reports whether f has returned. Because the
+// reader of our output may have stopped reading, await waits at most [cli.ReadersBound] after the
+// first signal, and returns at the next one.
 func (l *localRun) await(f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -67,7 +67,7 @@ func (l *localRun) await(f func()) bool {
 			return false
 		case s := <-l.signals:
 			if s == syscall.SIGPIPE {
-				continue // failing writes also report it
+				continue // writes that fail also report it
 			}
 			switch l.interrupted.Add(s) {
 			case 0:
@@ -101,10 +101,10 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.output.stop() // the sweep may never end
 	}
 	if end.result == nil {
-		// Without a result, processes may still be running. Once the host worker has exited,
-		// they have as well, and all their output is in the logs.
+		// If there is no result, processes may still be running. When the host worker has exited,
+		// they have also exited, and all their output is in the logs.
 		worker.Wait()
-		here, _ := workers.LastExits(l.dir.Path) // exits that were not recorded stay unknown
+		here, _ := workers.LastExits(l.dir.Path) // exits that were not recorded remain unknown
 		maps.Copy(elsewhere, here)
 		end.exits = elsewhere
 	}
@@ -113,7 +113,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.Say("not all output was shown because nobody reads it; %s", l.output.logs)
 	}
 	if end.result != nil {
-		l.leave(true) // its files are not needed after the release
+		l.leave(true) // the run's files are not needed after its release
 	}
 	worker.Wait()
 	l.std.Terminal.GiveBack()
@@ -124,19 +124,20 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	return shown
 }
 
-// endsElsewhere returns how tasks on other hosts ended, if the server does not report it.
+// endsElsewhere returns how tasks on other hosts ended. It is used if the server does not report
+// this.
 func (l *localRun) endsElsewhere(end *ending) map[string]spec.Exit {
 	if end.result != nil {
 		return nil
 	}
 	ctx, done := context.WithTimeout(context.Background(), roomWithin)
 	defer done()
-	ends, _ := l.hosts.Ends(ctx) // those on a lost host stay unknown
+	ends, _ := l.hosts.Ends(ctx) // those on a lost host remain unknown
 	return ends.Exits
 }
 
 // leave gives up the run's directory. It keeps the directory while the run may be open on the
-// server, so that other commands notice that the run's owner is gone.
+// server, so that other commands can detect that the run's owner is gone.
 func (l *localRun) leave(closed bool) {
 	if !closed && l.agents.joined == nil {
 		l.dir.Close()
@@ -153,7 +154,7 @@ func (l *localRun) tell(end ending, disowned bool) error {
 	case r == nil && !end.closed():
 		return report.Report(l.App, l.id, l.unrecorded(end), nil)
 	case r != nil && (l.quiet || l.torchrun) && r.Verdict == spec.VerdictSucceeded,
-		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it ended because its owner is gone
+		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // the run ended because its owner is gone
 		if line := outcome.Dropped(r); line != "" {
 			l.Say("%s", line)
 		}
@@ -196,8 +197,8 @@ func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
 	return &changed
 }
 
-// withSignal returns r with the exit code and the name of the signal to this command that
-// stopped the run, if one did.
+// If a signal to this command stopped the run, withSignal returns r with the signal's exit code and
+// name.
 func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	if l.interrupted.First == nil || r == nil || r.Verdict != spec.VerdictCancelled {
 		return r

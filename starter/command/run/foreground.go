@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkForeground returns an error if the run lacks the task o.foreground, or if its tasks run
-// on other hosts, which lack a terminal.
+// checkForeground returns an error if the run does not include the task o.foreground, or if its
+// tasks run on other hosts, which do not have a terminal.
 func checkForeground(s *spec.RunSpec, o runOptions) error {
 	switch {
 	case o.foreground == "":
@@ -34,7 +34,7 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker.StandardFiles, error) {
 	var std worker.StandardFiles
 	if a.Global.JSON {
-		std.Out = tasklog.FileOf(a.Err) // stdout only gets the result
+		std.Out = tasklog.FileOf(a.Err) // only the result is written to stdout
 	} else {
 		std.Out = tasklog.FileOf(a.Out)
 	}
@@ -54,7 +54,7 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	if !pty.Is(std.In) {
 		return std, nil
 	}
-	// Each file that is a terminal is replaced by the pseudoterminal, which is shown on the
+	// Replace each file that is a terminal by the pseudoterminal, whose output is shown on the
 	// first of stdout, stderr and stdin that is a terminal.
 	show := std.In
 	for _, f := range []*os.File{std.Err, std.Out} {

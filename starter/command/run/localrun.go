@@ -54,7 +54,7 @@ type localRun struct {
 	server  cli.Server
 	client  client.Client
 	launch  *launch            // starts the other hosts; may be nil
-	worker  *worker.HostWorker // not changed after start, because other goroutines stop it
+	worker  *worker.HostWorker // not changed after start, because other goroutines use it to stop the run
 	hosts   *remotehosts.Hosts // the other hosts, or nil if all tasks are on this machine
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
@@ -66,7 +66,7 @@ type localRun struct {
 	std         worker.StandardFiles
 	interrupted cli.Interruption
 	passing     chan os.Signal // signals for the processes
-	early       os.Signal      // signal that came while the server was asked to start the run; may be nil
+	early       os.Signal      // signal that arrived while the server was being asked to start the run; may be nil
 	unreached   bool           // whether the server has not answered since
 	asked       bool           // whether the server was asked to start the run and may have done so
 	stopAsked   atomic.Bool    // set at the first signal
@@ -145,13 +145,13 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	return l.conclude(l.supervise(ctx), abandoned)
 }
 
-// endedEarly returns the error for a run that a signal stopped before it started.
+// endedEarly returns the error for a run that was stopped by a signal before it started.
 func endedEarly(s os.Signal) error {
 	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
 }
 
-// start brings everything up. The first signal cancels it. Once the server is asked to start the
-// run, signals are left to supervise.
+// start brings everything up. The first signal cancels it. Once the server has been asked to start
+// the run, supervise handles signals.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err error) {
 	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
 	defer func() {
@@ -208,7 +208,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 	if err := l.shipToHosts(ctx); err != nil {
 		return err
 	}
-	// The record must exist before the run, so that other commands can end the run if this
+	// The record must exist before the run does, so that other commands can end the run if this
 	// process is killed.
 	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now(), AllCPUs: takesAllCPUs(l.spec)}
 	if err := l.dir.Save(record); err != nil {
@@ -267,7 +267,7 @@ func (l *localRun) sayWhoSharesCPUs() {
 }
 
 // startRun asks the server to start the run. A signal does not cancel the request, because this
-// command could then not tell whether the run exists. The first signal limits the wait for the
+// command would then not know whether the run exists. The first signal limits the wait for the
 // answer, and the second signal ends the wait.
 func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -425,7 +425,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 			if err := l.worker.Err(); err != nil {
 				return l.withoutWorker(ctx, err)
 			}
-			// Before it exited, the host worker waited briefly for the run to end.
+			// The host worker had waited briefly for the run to end before it exited.
 			exited = nil
 			time.AfterFunc(lastMoment, l.giveUp)
 		case err := <-lost:
@@ -441,7 +441,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}
 }
 
-// workerDied reports that a dead supervisor is replaced.
+// workerDied reports that a supervisor has died and is being replaced.
 func (l *localRun) workerDied(err error) {
 	l.Say("the host worker died (%v); starting another to find out what happened to its processes", err)
 }
@@ -501,8 +501,8 @@ func (l *localRun) abort() {
 	}
 }
 
-// endStarted ends the run that the server was asked to start. It reports whether that run is
-// known to have ended or is known not to exist.
+// endStarted ends the run that the server was asked to start. It reports whether the run is known
+// to have ended or not to exist.
 func (l *localRun) endStarted(ctx context.Context) bool {
 	if l.run == nil {
 		r, err := l.dir.Load()
@@ -524,7 +524,7 @@ func (l *localRun) endWorker() {
 	}
 	bound := workerStop
 	if l.worker.IsCut() {
-		bound = 0 // it already had its time, and ends without us
+		bound = 0 // the run already had its time, and ends without us
 	}
 	ctx, done := context.WithTimeout(context.Background(), bound)
 	defer done()

@@ -29,7 +29,7 @@ func pruneOldLogs(a *cli.App) {
 		}
 	}
 	if os.WriteFile(stamp, nil, 0o600) != nil || os.Chtimes(stamp, time.Time{}, time.Now()) != nil {
-		return // the time of this search cannot be recorded
+		return // skip the search, because its time cannot be recorded
 	}
 	for _, home := range []string{a.RunsDir(), hostsDir(a)} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
@@ -48,7 +48,7 @@ func noteEnd(root string, run *starter.Run) {
 	_ = retention.End(root, run.ID, run.ExecutionID, time.Now())
 }
 
-// noteBegin records the run that the logs copied from other hosts belong to.
+// noteBegin records to which run the logs that are copied from other hosts belong.
 func (l *localRun) noteBegin() {
 	root := logRoot(l.App, l.spec)
 	namespace, err := cli.NamespaceOf(l.server)

@@ -107,7 +107,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	return o, nil
 }
 
-// showUnkept shows output that cannot be logged because the logs' disk is full.
+// showUnkept shows output that cannot be logged because the disk with the logs is full.
 func (o *output) showUnkept(from supervisor.API) {
 	if o.follow == nil {
 		return
@@ -119,7 +119,7 @@ func (o *output) showUnkept(from supervisor.API) {
 				o.insert(u.Path, u.Data)
 			}
 			if len(got.Unkept) > 0 {
-				pause = 10 * time.Millisecond // its program waits for us
+				pause = 10 * time.Millisecond // the program is waiting for us
 			}
 			if err != nil || retry.Sleep(o.ended, pause) != nil {
 				return
@@ -128,7 +128,7 @@ func (o *output) showUnkept(from supervisor.API) {
 	})
 }
 
-// insert shows output that does not get into its file. It waits for our reader.
+// insert shows output that cannot be written to its file. It waits until our output is read.
 func (o *output) insert(path string, data []byte) {
 	if o.follow != nil {
 		o.follow.Insert(path, data)

@@ -37,24 +37,24 @@ const (
 	runEnds = 5 * time.Second
 )
 
-// owner is the program that a run is part of, such as one with a process pool. It makes the task
-// API's closure requests, one at a time, on its end of a socket. The last answer contains the
-// reason why no more follow, and may precede its request. The run ends when the owner's end of the
-// socket is closed, even if the owner was killed. The methods may be called on a nil owner, for a
-// run without one.
+// owner is the program of which a run is part, such as one with a process pool. On its end of a
+// socket, it sends the closure requests of the task API, one at a time. The last answer contains
+// the reason why no more answers follow, and may be sent before there is a request. The run ends
+// when the owner's end of the socket is closed, even if the owner was killed. The methods may be
+// called on a nil owner, which means that there is none.
 type owner struct {
 	app    *cli.App
 	socket *os.File
-	// gone reports whether the owner has made its last request. inOrder reports whether it still
-	// reads, because it closed its end for writing only.
+	// gone reports whether the owner has made its last request. inOrder reports whether it closed
+	// its end only for writing, and still reads.
 	gone    atomic.Bool
 	inOrder bool
 	serving sync.WaitGroup
 	stop    context.CancelCauseFunc
 }
 
-// listenToOwner prepares for the owner, if any. When the owner goes away, signals receives
-// SIGPIPE, just as when our output is no longer read.
+// listenToOwner prepares for the owner, if there is one. When the owner is gone, signals receives
+// SIGPIPE, as it does when our output is no longer read.
 func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, error) {
 	if o.coordinator == 0 {
 		return nil, nil
@@ -77,8 +77,8 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	return w, nil
 }
 
-// tellOwner sends the owner run's error, which is the only answer if the run does not start. An
-// owner that already received a reason no longer reads.
+// tellOwner sends the run's error to the owner. If the run does not start, this is the only answer.
+// An owner that has already received a reason no longer reads.
 func tellOwner(fd int, err error) {
 	if err == nil || fd < cli.FirstFD {
 		return
@@ -182,8 +182,8 @@ func (w *owner) say(out any, problem *wire.Problem) error {
 	return err
 }
 
-// watchTasks informs the owner if a task ends while the run continues, because closures
-// scheduled on it would wait forever.
+// watchTasks notifies the owner if a task ends while the run continues, because closures scheduled
+// on that task would wait forever.
 func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	tick := time.NewTicker(tasksEvery)
 	defer tick.Stop()
@@ -204,9 +204,9 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	}
 }
 
-// endedWell returns the first task that ended without an error while the run continues, or "".
-// If a task fails, or the run stops, the run ends and gives the reason itself; a task that was
-// stopped is not the reason.
+// endedWell returns the first task that ended without an error while the run continues, or "". If a
+// task fails or the run is being stopped, the run ends and itself provides the reason. A task that
+// was stopped is not the reason.
 func endedWell(s *starter.Status) string {
 	if s.State != spec.RunRunning {
 		return ""
@@ -219,7 +219,7 @@ func endedWell(s *starter.Status) string {
 	return ""
 }
 
-// over informs the owner that the run has ended.
+// over notifies the owner that the run has ended.
 func (w *owner) over(end ending) {
 	if w == nil {
 		return

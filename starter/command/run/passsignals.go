@@ -42,8 +42,8 @@ func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string,
 	}
 }
 
-// passSignal sends a signal to the run's processes. An agent sends it only to processes on its
-// host, because the sender signals every agent.
+// passSignal sends a signal to the run's processes. An agent sends it only to processes on its own
+// host, because whoever sends the signal sends it to every agent.
 func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name string) {
 	ctx, done := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer done()

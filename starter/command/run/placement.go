@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// prepareHere completes a spec for a run on this machine, and refuses tasks on other machines:
-// only this command polls the run's private queues, so these tasks could only time out.
+// prepareHere completes a spec for a run on this machine, and refuses tasks on other machines. Only
+// this command polls the run's private queues, so such tasks could only time out.
 func prepareHere(s *spec.RunSpec, o runOptions) error {
 	if err := specs.InThisDirectory(s); err != nil {
 		return err
@@ -63,12 +63,12 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 		o.others.PerHost = strconv.Itoa(*s.Hosts.PerHost)
 	}
 	o.others.Spread = s.Hosts.Strategy == spec.StrategySpread
-	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses replace them
+	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses replace these fields
 	if what := specs.Elsewhere(s); what != "" {
 		return cli.Usagef("%s: %s already names the hosts, which get as many tasks as they have slots; omit one of the two", what, o.others.Flag)
 	}
 	if s.OnDisconnect == "" {
-		// A lost connection is never restored, not even to a single host.
+		// A connection that is lost is never restored, even if there is only one host.
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
 	}
 	return o.place(s, nil)

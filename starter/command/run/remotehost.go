@@ -26,8 +26,8 @@ func RemoteHost(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
-			// SIGPIPE must not kill this process, because the connection's reader notices a
-			// broken connection.
+			// SIGPIPE must not kill this process. The reader of the connection detects that it is
+			// broken.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			sweepHosts(a)
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{

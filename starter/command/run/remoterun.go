@@ -23,7 +23,7 @@ import (
 func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
 	ctx := cmd.Context()
 	if s.PlacementTimeout == nil {
-		// By default, a submitted run waits for hosts indefinitely. Here, a user is waiting.
+		// By default, a submitted run waits for hosts without limit, but here a user is waiting.
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
@@ -43,16 +43,16 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	})
 }
 
-// servedWithin is added to the placement timeout of a run without a worker. A worker that
+// servedWithin is added to the placement timeout of a run that no worker executes. A worker that
 // executes a run enforces the timeout itself.
 const servedWithin = 2 * time.Second
 
-// endUnserved ends a run that no worker has started to execute within its placement timeout.
-// Without a worker, only this command enforces the timeout.
+// endUnserved ends a run if no worker has started to execute it within its placement timeout,
+// because in that case only this command can enforce the timeout.
 func endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
 		if begun, err := unexecuted.HasBegun(ctx, r); err != nil {
-			continue // a server that is away is reported elsewhere
+			continue // other code reports a server that does not answer
 		} else if begun {
 			return
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
-// rerunSweep prepares flags to rerun a sweep. With --failed it reports whether nothing is left
-// to do because the open sweep has requeued its failed trials.
+// rerunSweep prepares flags to rerun a sweep. With --failed, it reports whether nothing is left to
+// do because the sweep is open and has requeued its failed trials.
 func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, flags *rerunOptions) (done bool, err error) {
 	known, err := r.Summary(ctx)
 	switch {

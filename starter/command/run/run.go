@@ -36,7 +36,7 @@ type runOptions struct {
 	coordinator int
 	// others are the run's hosts. It is nil if all tasks are on this machine.
 	others *specs.OtherHosts
-	// launchAgent is the program that reaches them, with its arguments.
+	// launchAgent is the program that connects to these hosts, with its arguments.
 	launchAgent string
 	// torchrun reports whether the run behaves like torchrun: it prints nothing if it succeeds,
 	// and exits with 1 if a process failed.

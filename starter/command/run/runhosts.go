@@ -158,8 +158,8 @@ func (l *localRun) copyOutput() {
 	}, l.output.insert)
 }
 
-// endHosts stops the other hosts once all their output is here, and reports missing output. A
-// second signal ends the wait for output.
+// endHosts stops the other hosts once all their output has arrived, and reports output that is
+// missing. A second signal ends the wait for output.
 func (l *localRun) endHosts() {
 	if l.hosts == nil {
 		return

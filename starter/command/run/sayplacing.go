@@ -14,8 +14,8 @@ import (
 // between checks of any other run.
 const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
-// sayPlacing reports the hosts or the position that a run waits for, whenever that changes,
-// until ctx is done. A group that has lost a host may return to the queue.
+// Until ctx is done, sayPlacing reports the hosts for which a run is waiting, or its position in
+// the queue, whenever this changes. A group that has lost a host may return to the queue.
 func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {
@@ -25,7 +25,7 @@ func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 		case starter.IsError[*starter.NotFoundError](err):
 			return
 		case err != nil || s.Unanswered:
-			continue // a server that is away is reported elsewhere
+			continue // other code reports a server that does not answer
 		case s.State == spec.RunEnded:
 			return
 		case s.State != spec.RunPlacing && s.State != spec.RunRestarting:

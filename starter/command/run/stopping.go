@@ -17,7 +17,7 @@ import (
 
 const (
 	// serverPatience limits how long the server may take to accept a stop request, and then how
-	// long the run may be stuck. After that, the supervisor stops the processes without the
+	// long the run may be stuck. After this time, the supervisor stops the processes without the
 	// server.
 	serverPatience = 5 * time.Second
 	// killAnswer limits the wait for the run to confirm that it kills its processes.
@@ -25,8 +25,8 @@ const (
 	// cutBound limits how long the run may take to end after its supervisor was asked to kill
 	// all processes. Killing them takes the supervisor two seconds.
 	cutBound = 4 * time.Second
-	// lastMoment limits how long the run may take to end after its supervisor, which also waits
-	// for it.
+	// lastMoment limits how long the run may take to end after its supervisor has exited, which
+	// also waits for the run.
 	lastMoment = time.Second
 )
 
@@ -51,8 +51,8 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	return n
 }
 
-// end cancels the run. If its owner has left in order, end instead stops all tasks together, so
-// that the run can succeed.
+// end cancels the run. If the owner has left in an orderly way, end instead stops all tasks
+// together, so that the run can succeed.
 func (l *localRun) end(ctx context.Context) error {
 	if l.owner.endedInOrder() {
 		if _, err := starter.Ask(ctx, l.run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "its program has no more requests"}); err == nil {
@@ -96,7 +96,7 @@ func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	return stopsOf(l.spec, came)
 }
 
-// passOn makes the run send its processes the received signal when it stops, like torchrun.
+// passOn makes the run send the received signal to its processes when it stops, as torchrun does.
 func (l *localRun) passOn(ctx context.Context) {
 	if !l.torchrun {
 		return
@@ -115,7 +115,7 @@ const cancelAgain = 100 * time.Millisecond
 // isStopping reports whether a signal asked this command to stop the run.
 func (l *localRun) isStopping() bool { return l.stopAsked.Load() }
 
-// stopAlone makes the supervisor stop the processes as the run would.
+// stopAlone makes the supervisor stop the processes in the way that the run would.
 func (l *localRun) stopAlone() {
 	l.alone.Do(func() {
 		if l.worker.IsCut() {
@@ -165,7 +165,8 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the result for a run that was stopped, or that exited, without the server. The run is still open on the server.
+// leftBehind returns the result of a run that was stopped or exited without the server's knowledge.
+// The run is still open on the server.
 func (l *localRun) leftBehind() ending {
 	code, what := exitcode.Machinery, "have exited"
 	if l.isStopping() {

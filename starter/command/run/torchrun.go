@@ -80,11 +80,11 @@ func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 		a.Say("%s", text)
 	}
 	err = specs.ApplyMPI(a, s, f)
-	s.Command = torchrun.WithLocalRank(s.Command) // last, because the command as typed names the run
+	s.Command = torchrun.WithLocalRank(s.Command) // last, because the run is named after the command as typed
 	return s, err
 }
 
-// torchrunError adds to the error for an unknown flag which clusterrun command has it.
+// torchrunError adds to the error about an unknown flag which clusterrun command has that flag.
 func torchrunError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*torchrun.UnknownFlagError](err); ok {
 		run, _, _ := cmd.Root().Find([]string{"run"})

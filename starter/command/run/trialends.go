@@ -36,7 +36,7 @@ func followTrials(ctx context.Context, r *starter.Run, ended func(trialEnd)) {
 	for execution := r.ExecutionID; execution != "" && ctx.Err() == nil; {
 		next, err := f.follow(r.Client().GetWorkflowHistory(ctx, r.ID, execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
 		if err != nil {
-			// The server may be away. Retry with all events.
+			// The server may be unreachable. Retry, with all events.
 			if servererror.IsNotFound(err) || retry.Sleep(ctx, trialsAgain) != nil {
 				return
 			}
@@ -90,7 +90,7 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
 		a := e.GetChildWorkflowExecutionCompletedEventAttributes()
 		result := &spec.RunResult{Verdict: spec.VerdictSucceeded}
-		_ = payloads.FromPayloads(a.GetResult(), result) // a result of another version says less
+		_ = payloads.FromPayloads(a.GetResult(), result) // a result from another version may contain less
 		f.end(a.GetWorkflowExecution().GetWorkflowId(), nil, result)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
 		a := e.GetChildWorkflowExecutionFailedEventAttributes()
@@ -115,7 +115,7 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	}
 }
 
-// endFound reports a trial that an activity found to have ended.
+// endFound reports a trial that, according to an activity, has ended.
 func (f *trialFollower) endFound(t sweep.EndedTrial) {
 	for id := range f.executions {
 		if _, trial, ok := spec.SplitTrialID(id); ok && trial == t.Trial {

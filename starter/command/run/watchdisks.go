@@ -13,14 +13,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// roomWithin is how long, once all the run's processes have exited, the server may fail to
-// answer because its disk is full.
+// roomWithin is how long the server may fail to answer because of a full disk once all of the run's
+// processes have exited.
 const roomWithin = 10 * time.Second
 
 // watchDisks reports when a disk becomes full, and when space is available again. It watches the
 // disk with the run's journal and the embedded server's database, and the disk with the logs. A
-// server with a full disk may answer requests without carrying them out. If all that remains of
-// the run is what the server cannot record, watchDisks gives up.
+// server with a full disk may answer requests without carrying them out. If the server's records
+// are the only thing that the run is still waiting for, watchDisks gives up.
 func (l *localRun) watchDisks(ctx context.Context) {
 	state, logs := l.Global.StateDir, logRoot(l.App, l.spec)
 	dirs := []string{state}
@@ -56,7 +56,8 @@ func (l *localRun) watchDisks(ctx context.Context) {
 	}
 }
 
-// isIdle reports whether no process of the run is left on this machine or on its own hosts.
+// isIdle reports whether none of the run's processes is left on this machine or on the run's own
+// hosts.
 func (l *localRun) isIdle(ctx context.Context) bool {
 	if !l.server.Embedded || l.agents.host() != "" || l.worker.Supervisor == nil {
 		return false

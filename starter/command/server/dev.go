@@ -112,7 +112,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 type dev struct {
 	*cli.App
 	port, uiPort int
-	// portGiven and uiPortGiven report whether only the given port will do.
+	// portGiven and uiPortGiven report whether no other port may be used.
 	portGiven, uiPortGiven bool
 	moved                  string // lines about ports that were taken
 	headless               bool
@@ -192,7 +192,7 @@ func (d *dev) run(ctx context.Context) error {
 				continue
 			}
 			if n == 1 && d.asksAgain(ctx, sig) {
-				asked.Last = time.Now() // signals in the meantime are the same request
+				asked.Last = time.Now() // signals that arrive in the meantime belong to the same request
 				confirm = time.After(worker.ConfirmWithin)
 				continue
 			}
@@ -208,9 +208,9 @@ func (d *dev) run(ctx context.Context) error {
 	}
 }
 
-// avoidTaken replaces ports that no flag names and another program uses.
+// avoidTaken replaces ports that no flag names and that another program uses.
 func (d *dev) avoidTaken(ctx context.Context) {
-	own := 0 // of the server that ours replaces
+	own := 0 // the port of the server that ours replaces
 	if s, err := d.Home().Find(ctx); err == nil && s != nil {
 		own = portOf(s.Address)
 	}
@@ -236,8 +236,9 @@ func (d *dev) avoidTaken(ctx context.Context) {
 	}
 }
 
-// asksAgain reports whether a second signal must confirm the first, because runs would be
-// stopped, and prints that. It does not ask if the terminal is closed or the reader gone.
+// asksAgain reports whether a second signal must confirm the first, because runs would be stopped.
+// If so, it prints that. It does not ask if the terminal is closed or the reader of our output is
+// gone.
 func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
 		return false
@@ -254,7 +255,7 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	return true
 }
 
-// openRuns returns the IDs of the runs that are stopped with `clusterrun dev`.
+// openRuns returns the IDs of the runs that would be stopped together with `clusterrun dev`.
 func openRuns(ctx context.Context, c client.Client) (names []string, err error) {
 	ctx, done := context.WithTimeout(ctx, worker.ListBound)
 	defer done()

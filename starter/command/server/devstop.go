@@ -27,8 +27,7 @@ func devStopCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// stopDev signals dev until it has exited, because while runs are open the first signal is not
-// enough.
+// stopDev signals dev until it has exited, because the first signal is not enough if runs are open.
 func stopDev(ctx context.Context, a *cli.App, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*devStop)
 	defer cancel()

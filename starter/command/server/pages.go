@@ -132,8 +132,8 @@ func startTemporalUI(ctx context.Context, a *cli.App, pages int) (*embedded.Fore
 }
 
 // temporalPort returns a port for Temporal's Web UI: the one after that of the pages, so that it
-// can be forwarded and named in --origin. It returns 0, for any port, if that port is taken or
-// the pages use any port.
+// can be forwarded and named in --origin. If that port is in use, or if the pages use any port, it
+// returns 0, which means any port.
 func temporalPort(pages int) int {
 	if pages == 0 {
 		return 0
@@ -167,7 +167,8 @@ func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
 	return nil
 }
 
-// showLink prints the link to the pages, and opens it in a browser if someone can see it.
+// showLink prints the link to the pages, and opens it in a browser if there is a user who can see
+// it.
 func showLink(a *cli.App, link string, noOpen bool) error {
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]string{"ui": link})

@@ -19,8 +19,8 @@ type OtherHosts struct {
 	hosts []hostlist.Host
 	// Flag is the flag that named the hosts.
 	Flag string
-	// count is the number of tasks. If it is 0, the spec gives the number, or each slot gets
-	// one.
+	// count is the number of tasks. If it is 0, the spec determines the number, or there is one
+	// task per slot.
 	count int
 	// PerHost is the number of tasks per host, in the syntax of --nproc-per-node. If it is
 	// empty, each host gets one per slot.
@@ -29,7 +29,7 @@ type OtherHosts struct {
 	Spread bool
 	// inSpec reports whether the spec, or --task, gives the number of tasks.
 	inSpec bool
-	// Placed reports whether every task has its host.
+	// Placed reports whether every task has been assigned a host.
 	Placed bool
 }
 

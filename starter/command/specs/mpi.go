@@ -13,9 +13,9 @@ import (
 )
 
 // ApplyMPI looks for MPI in the programs of a multi-task run. Programs of MPICH's family become
-// ranks of one world, unless the profiles are given. ApplyMPI warns about other families,
-// because only mpirun and similar launchers can connect their processes: each would silently be
-// rank 0 of 1.
+// ranks of one world, unless the profiles are given. ApplyMPI warns about other families, whose
+// processes only mpirun and similar launchers can connect. Without a launcher, each process would
+// silently be rank 0 of 1.
 func ApplyMPI(a *cli.App, s *spec.RunSpec, f *SpecFlags) error {
 	tasks := s.TaskList()
 	if len(tasks) == 1 && f.Others == nil || slices.Contains(s.EnvProfiles, spec.EnvMPI) {

@@ -9,14 +9,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 )
 
-// Machine counts the resources that --nproc-per-node may turn into one task each.
+// Machine holds the numbers of resources for which --nproc-per-node may request one task each.
 type Machine struct {
 	Gpus, Cpus int
 	// LimitedBy is the variable that limits the GPUs, or empty.
 	LimitedBy string
 }
 
-// LocalMachine returns this machine as seen by a program started from this shell.
+// LocalMachine describes this machine as seen by a program that is started from this shell.
 func LocalMachine() Machine {
 	g := resources.ReadGPUs(os.Environ())
 	return Machine{Gpus: len(g.Visible), Cpus: runtime.NumCPU(), LimitedBy: g.LimitedBy}

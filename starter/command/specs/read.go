@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// sayPET warns that torchrun's variables are ignored. It does so only for a command that was
-// typed.
+// sayPET warns that torchrun's variables are ignored. It does so only if the command was typed by a
+// user.
 func sayPET(a *cli.App, src Source) {
 	names := torchrun.Variables(os.Environ())
 	if len(src.Command) == 0 || len(names) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// A process on another host gets its host worker's environment, overridden by the spec's. The
-// variables that it needs from this shell are put into the spec.
+// A process on another host gets its host worker's environment, overridden by the spec's. Variables
+// that it needs from this shell are added to the spec.
 
 // maxShellEnv limits, in bytes, the part of the shell's environment that is sent to every host
 // of the run.
@@ -34,7 +34,7 @@ func (v *variables) register(fs *pflag.FlagSet) {
 	fs.StringArrayVarP(&v.export, "export", "x", nil, "pass this shell's variable `NAME` to the processes; the run's history contains it")
 }
 
-// over returns a spec's environment overridden by the variables, or nil without variables.
+// over returns a spec's environment, overridden by the variables, or nil if there are none.
 func (v *variables) over(under spec.Env) (env spec.Env, problems []string) {
 	env = maps.Clone(under)
 	if env == nil {
@@ -113,7 +113,7 @@ func ParseSecret(text string) (name string, v spec.Variable, err error) {
 	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
 }
 
-// tooMuch refuses more of the shell's environment than a run can carry.
+// tooMuch refuses to send more of the shell's environment than a run can contain.
 func tooMuch(sent map[string]int) string {
 	total := 0
 	var names []string
@@ -139,8 +139,8 @@ func saySecrets(a *cli.App, s *spec.RunSpec) {
 	}
 }
 
-// SecretsInClear returns the sorted names of variables with values that are in the spec and look
-// secret.
+// SecretsInClear returns the sorted names of variables whose values are in the spec and are
+// probably secret.
 func SecretsInClear(s *spec.RunSpec) []string {
 	var names []string
 	note := func(env spec.Env) {
@@ -161,8 +161,8 @@ func SecretsInClear(s *spec.RunSpec) []string {
 	return slices.Compact(names)
 }
 
-// SayRanks names this shell's variables that local processes do not get, because they would make
-// every process the same rank. It does so only for a command that was typed.
+// SayRanks lists those of this shell's variables that local processes do not get, because every
+// process would have the same rank. It does so only if the command was typed by a user.
 func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {

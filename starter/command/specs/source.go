@@ -29,7 +29,7 @@ type Source struct {
 }
 
 // ParseSource distinguishes a spec file from a command. A name with a spec's extension is a spec
-// file if it is the only argument, or if "--" and a command follow it. Everything after a
+// file if it is the only argument or if it is followed by "--" and a command. Everything after a
 // leading "--" is a command.
 func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	if len(args) == 0 {
@@ -62,8 +62,8 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 // assignment is a word such as worker=2 or LEVEL=debug.
 var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
-// noProgram refuses a first word such as worker=2 that is not a program, because it is probably
-// an argument of the flag before it.
+// noProgram refuses a first word that is not a program, such as worker=2, because it is probably an
+// argument of the preceding flag.
 func noProgram(cmd *cobra.Command, args []string) error {
 	word := args[0]
 	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
@@ -175,7 +175,7 @@ func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpe
 	return spec.DecodeYAML(b, complete) // it also reads JSON
 }
 
-// maxSpec exceeds the size of any spec. It keeps a wrong file from being read to its end.
+// maxSpec exceeds the size of any spec. It prevents a wrong file from being read completely.
 const maxSpec = 8 << 20
 
 func readSome(file string, in io.Reader) ([]byte, error) {
@@ -200,10 +200,11 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// interpreters are programs with names that do not describe a run.
+// interpreters lists programs whose names do not describe a run.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
-// name returns a name for a run without one in its spec: that of its file, or of its program.
+// name returns a name for a run whose spec does not have one. It is that of the spec's file or of
+// the program.
 func (s Source) name(r *spec.RunSpec) string {
 	if s.File != "" && s.File != "-" {
 		return runName(s.File)

@@ -31,7 +31,7 @@ type SpecFlags struct {
 
 	variables variables
 
-	// Warnings are about valid but doubtful flags.
+	// Warnings are about flags that are valid but probably unintended.
 	Warnings []string
 }
 
@@ -81,8 +81,8 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	note(err)
 	switch {
 	case err != nil && len(s.Tasks) == 0:
-		// The unknown number is already reported. A spec without tasks would be a second
-		// problem.
+		// That the number is unknown has already been reported. A spec without tasks would be
+		// reported as a second problem.
 		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
 	case n != nil && f.Given("task"):
@@ -117,8 +117,8 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 
 func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }
 
-// applyRestarts enables restarts if --max-restarts allows some. With torchrun's flags, all
-// workers restart together, because a process group's ranks cannot continue with a new peer.
+// applyRestarts enables restarts if --max-restarts is positive. With torchrun's flags, all workers
+// restart together, because a process group's ranks cannot continue with a new peer.
 func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 	if f.Given("nnodes") && s.IsElastic() && s.RestartScope == "" {
 		s.RestartScope = spec.RestartScopeGroup
@@ -137,7 +137,7 @@ func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 	}
 }
 
-// count returns the number of tasks from the flags, or nil if none gives it. If the number
+// count returns the number of tasks given by the flags, or nil if no flag gives it. If the number
 // depends on hosts that have not been queried yet, it returns 1.
 func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	hosts, flag, err := f.hostList()

@@ -11,7 +11,7 @@ import (
 )
 
 // SayThreads reports, once per user, that Python processes on this machine use one thread each
-// if nothing sets the number. torchrun reports it for each run.
+// unless the number is set. torchrun reports this for each run.
 func SayThreads(a *cli.App, s *spec.RunSpec) {
 	const variable = "OMP_NUM_THREADS"
 	s = s.WithDefaults()

@@ -8,9 +8,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// WorkTree starts querying the git work tree that a run is started from. It looks for one at the
-// directory that the run ships, at its working directory, and at its program. It returns nil if
-// the spec sets record_source: false.
+// WorkTree starts querying the git work tree from which a run is started. It looks for one at the
+// directory that the run ships, at its working directory, and at its program. It returns nil if the
+// spec sets record_source: false.
 func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
 	if s.RecordSource != nil && !*s.RecordSource {
 		return nil

@@ -45,7 +45,7 @@ func Submit(a *cli.App) *cobra.Command {
 	array.Register(cmd.Flags(), strconv.Itoa(sweep.DefaultAtOnce))
 	f.Register(cmd.Flags())
 	g.Register(cmd.Flags(), "")
-	// It is defined so that it can be refused with a reason.
+	// The flag is defined so that it can be refused with a reason.
 	cmd.Flags().String("foreground", "", "")
 	_ = cmd.Flags().MarkHidden("foreground")
 	return cmd
@@ -76,7 +76,7 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 }
 
 // Start starts a run for host workers to execute, and warns if it finds none. It first hands the
-// run's archive, if any, to one of them. It calls started with the run.
+// run's archive, if there is one, to one of the host workers. It calls started with the run.
 func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, g *specs.Signing, started func(*starter.Run) error) error {
 	o.Source = specs.WorkTree(ctx, s)
 	archive, err := specs.Pack(ctx, a, s)
@@ -90,7 +90,7 @@ func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, 
 	}
 	defer c.Close()
 	if on.Embedded {
-		// Its host workers are on this machine.
+		// The run's host workers are on this machine.
 		if err := specs.InThisDirectory(s); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, 
 		return err
 	}
 	earlier := func() {}
-	if o.Resume == nil { // otherwise it is the same sweep
+	if o.Resume == nil { // otherwise, the new run continues the same sweep
 		earlier = cli.Earlier(ctx, a, c, o.ID)
 	}
 	r, err := starter.Start(ctx, c, s, o)

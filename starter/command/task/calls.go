@@ -19,7 +19,7 @@ import (
 // exitBroken is the exit code for a broken barrier.
 const exitBroken = 1
 
-// hostPatience limits how long a call waits for a host that is briefly away.
+// hostPatience limits how long a call waits for a host worker that is temporarily absent.
 const hostPatience = time.Minute
 
 // currentTask returns this process's task.

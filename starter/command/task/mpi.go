@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// taskMPICommand returns the command that starts an MPI program and passes it a descriptor for
-// its requests to the launcher. This process answers them, so that the host worker may be away
-// or restart, and programs without MPI cost nothing extra.
+// taskMPICommand returns the command that starts an MPI program and passes it a descriptor for its
+// requests to the launcher. This process answers them, so that the host worker may be absent or
+// restart, and so that programs without MPI do not cost anything.
 func taskMPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",

@@ -73,8 +73,8 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 // lateSignals is how long after a program's start earlier signals are passed on to it.
 const lateSignals = 100 * time.Millisecond
 
-// passOn sends a program the signals that arrived before it was started, including those that
-// the Go runtime has not delivered yet.
+// passOn sends a program the signals that arrived before it was started, including those that the
+// Go runtime has not yet delivered.
 func passOn(signals <-chan os.Signal, p *os.Process) {
 	over := time.After(lateSignals)
 	for {
@@ -89,7 +89,7 @@ func passOn(signals <-chan os.Signal, p *os.Process) {
 	}
 }
 
-// endAs makes this process exit or die the way the program did.
+// endAs makes this process exit, or die of a signal, in the same way as the program.
 func endAs(state *os.ProcessState) error {
 	status := state.Sys().(syscall.WaitStatus)
 	if status.Signaled() {

@@ -18,8 +18,8 @@ const mpiBarrier = "MPI"
 // reportPatience limits how long the host takes to record why a rank failed.
 const reportPatience = 5 * time.Second
 
-// servePMI answers the program until it has closed the connection. A program without an answer
-// fails on its own; one that aborts waits to be killed.
+// servePMI answers the program until it has closed the connection. A program that does not get an
+// answer fails on its own. A program that aborts waits to be killed.
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
 	err := answerPMI(ctx, t, w, conn)

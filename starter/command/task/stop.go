@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// exitNo is the exit code of should-stop and preempted if the answer is no, like grep's without
-// a match.
+// exitNo is the exit code of should-stop and preempted if the answer is no, like that of grep if
+// there is no match.
 const exitNo = 1
 
 func taskStopCommand(a *cli.App) *cobra.Command {
@@ -41,7 +41,7 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	case given("kind") && !given("error"):
 		return cli.Usagef("--kind %s is the kind of an error, but there is none; add --error TEXT", o.kind)
 	case given("error"):
-		text, err := argumentOrStdin(a, o.message) // only its beginning is kept
+		text, err := argumentOrStdin(a, o.message) // only the beginning is kept
 		if err != nil {
 			return err
 		}

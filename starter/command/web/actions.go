@@ -29,7 +29,7 @@ const (
 	actionKill    = "kill"
 )
 
-// actsWithin limits an action. Processes get time to answer.
+// actsWithin limits an action. It gives processes time to answer.
 const actsWithin = 30 * time.Second
 
 // signals lists the signals that a page offers.

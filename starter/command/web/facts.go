@@ -47,9 +47,9 @@ type fact[V any] struct {
 	used time.Time
 }
 
-// get returns the last answer for a key, and its time, if the answer is recent. Otherwise get asks;
-// concurrent callers share the question. It waits no longer than wait, or [patience] if there is
-// an earlier answer. If there is still no answer after that, get returns errPending.
+// If the last answer for a key is recent, get returns it and its time. Otherwise get asks;
+// concurrent callers share the question. It waits no longer than wait, or [patience] if there is an
+// earlier answer. If there is still no answer after that, get returns errPending.
 func (f *facts[V]) get(ctx context.Context, key string, wait time.Duration, ask func(context.Context) (V, error)) (V, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

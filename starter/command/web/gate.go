@@ -37,8 +37,8 @@ const (
 // cookie returns the cookie's name. Browsers send a cookie to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-%d", g.port) }
 
-// session returns the cookie's value for a user. It does not admit other users' programs, which
-// may serve another port of this machine and so see the cookie.
+// session returns the cookie's value for a user. It does not admit other users' programs, which may
+// serve another port of this machine and thereby receive the cookie.
 func (g gate) session(user string) string { return g.derived("session of " + user) }
 
 // peerOf returns the user who runs the program that sent a request; see [proc.PeerUser].
@@ -85,7 +85,8 @@ func (g gate) guard(inner http.Handler) http.Handler {
 		}
 		if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.session(peerOf(r))) {
 			if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet {
-				// A link on another site. The browser sends the cookie if we ask for it.
+				// The request comes from a link on another site. The browser sends the cookie if
+				// this page forwards to the same address.
 				forward(w, localTarget(r.URL.EscapedPath(), query))
 				return
 			}

@@ -86,7 +86,7 @@ func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Ru
 }
 
 // outputOf returns the output of a run that a page shows. If it has read the output, it also sets
-// the last lines in tasks, which must contain all of the run's tasks.
+// LastLine in tasks, which must contain all of the run's tasks.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
 	names, err := q.names(status)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	return out
 }
 
-// onlyTasks returns a status with only some of its tasks, and their ranks, because a reader's
-// cost is quadratic in the tasks.
+// onlyTasks returns a status with only some of its tasks, and their ranks, because a reader's cost
+// is quadratic in the number of tasks.
 func onlyTasks(of *starter.Status, names []string) (*starter.Status, []int) {
 	chosen := map[string]bool{}
 	for _, name := range names {

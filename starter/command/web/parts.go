@@ -17,8 +17,8 @@ import (
 // partsTake limits reading a run's history, and its tasks' files.
 const partsTake = 10 * time.Second
 
-// runParts holds the parts of a run's page that take longest. The page omits those that cannot
-// be read in time.
+// runParts holds those parts of a run's page that take the longest. The page omits those that
+// cannot be read in time.
 type runParts struct {
 	account *record.Account
 	rounds  []barriers.Round
@@ -66,8 +66,8 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	return parts
 }
 
-// withoutLogs returns a status without log directories, because the page uses nothing that an
-// account reads from them.
+// withoutLogs returns a status without log directories, because the page does not use anything that
+// an account reads from them.
 func withoutLogs(of *starter.Status) *starter.Status {
 	status := *of
 	status.Tasks = slices.Clone(of.Tasks)

@@ -102,8 +102,8 @@ func (q listQuery) options() starter.ListOptions {
 	return o
 }
 
-// runList is a page of runs. Each list may contain one extra row, which shows that there are
-// more.
+// runList is a page of runs. Each list may contain an extra row, which shows that there are more
+// runs.
 type runList struct {
 	open, ended []starter.Summary
 }
@@ -186,7 +186,7 @@ func (q listQuery) filters() []page.Filter {
 		choice("State", "state", q.state, "All", stateAll, "Open", stateOpen, "Ended", stateEnded, "Failed", stateFailed),
 		choice("Started", "since", q.since, "Any time", "", "Last hour", "1h", "Last day", "1d", "Last week", "7d"),
 	}
-	// Filters from row links can only be withdrawn here.
+	// Filters that were set by links in rows can be withdrawn only here.
 	for _, set := range [][3]string{{"User", "user", q.user}, {"Host", "host", q.host}} {
 		if set[2] != "" {
 			all = append(all, page.Filter{Label: set[0], Links: []page.Link{{Text: set[0] + ": " + set[2] + " ×", URL: q.with(set[1], ""), Current: true}}})

@@ -32,7 +32,7 @@ type Options struct {
 	Queue string
 	// Token is part of the link that admits a browser. If it is empty, a new one is generated.
 	Token string
-	// ReadOnly omits everything that changes something.
+	// ReadOnly reports whether everything that changes a run or host is omitted.
 	ReadOnly bool
 }
 
@@ -51,8 +51,8 @@ type Server struct {
 	sweeps  facts[*sweepFacts]
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
-	// notes are the answers to requests. The page that a request leads to shows its note. A link
-	// contains only the note's key, so that no one else can write notes.
+	// notes are the answers to requests. The page to which a request leads shows the note. A link
+	// contains only the note's key, so that other sites cannot write notes.
 	notes facts[page.Notice]
 	// stacks contains, by run, what the pages' last stack capture showed.
 	stacks facts[stacktree.Findings]
@@ -110,7 +110,7 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
-	// Browsers without a page request it, for example after a redirect.
+	// Browsers request it even if there is no page, for example after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs links to all pages.")

@@ -18,7 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// submitEnd limits how long the host worker that submit started takes to exit without tasks.
+// submitEnd limits how long the host worker that submit started may take to exit if it has no
+// tasks.
 const submitEnd = 20 * time.Second
 
 const workerDaemon = "worker"
@@ -59,7 +60,8 @@ func sayEndsWith(a *cli.App) {
 	}
 }
 
-// makeWay stops an idle host worker that submit started. The lock of [workers.Want] must be held.
+// makeWay stops the host worker that submit started, if it is idle. The lock of [workers.Want] must
+// be held.
 func makeWay(ctx context.Context, a *cli.App) error {
 	dir := a.WorkerDir()
 	pid := supervisor.Holder(dir)

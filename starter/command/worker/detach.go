@@ -20,8 +20,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Detached tells a command that can run in the background whether it is the parent that was
-// called, or the child that the parent started.
+// Detached holds, for a command that can run in the background, whether this process is the parent
+// that was called or the child that the parent started.
 type Detached struct {
 	Detach bool
 	// ready is the descriptor of a pipe, or 0 except in the child. The child writes to it when
@@ -51,7 +51,7 @@ func (b *Detached) CloseOnExec() {
 	}
 }
 
-// Tell sends the parent, if any, the text to print.
+// Tell sends the text to print to the parent, if there is one.
 func (b *Detached) Tell(text string) error {
 	if b.ready == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (b *Detached) Tell(text string) error {
 // daemon starts a program in a new session. The program writes to ready when it is ready.
 type daemon func(log, ready *os.File) (*exec.Cmd, error)
 
-// itself starts this program with everything inherited from its caller except open files.
+// itself starts this program again. It inherits everything from its caller except open files.
 func itself(args []string) daemon {
 	return func(log, ready *os.File) (*exec.Cmd, error) {
 		self, err := os.Executable()
@@ -85,8 +85,8 @@ func itself(args []string) daemon {
 	}
 }
 
-// startDaemon starts a program in the background, and returns its process ID and what it writes when
-// it is ready. Its name is for messages, and of its log.
+// startDaemon starts a program in the background, and returns its process ID and what it writes
+// when it is ready. name is used in messages and for the name of its log.
 func startDaemon(ctx context.Context, a *cli.App, name string, start daemon) (pid int, text []byte, err error) {
 	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
 		return 0, nil, fmt.Errorf("state directory: %w", err)
@@ -124,7 +124,7 @@ func startDaemon(ctx context.Context, a *cli.App, name string, start daemon) (pi
 
 func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.StateDir, name+".log") }
 
-// maxDaemonLog is the size limit of a log, which is then truncated.
+// maxDaemonLog is the size above which a log is truncated.
 const maxDaemonLog = 16 << 20
 
 // DetachDev executes this command in the background.

@@ -19,8 +19,8 @@ import (
 )
 
 // HostWorker is a private host worker: a supervisor in a separate process and session, with a
-// lifeline to this process. When this process exits for any reason, the supervisor notices on
-// the lifeline and stops everything. Ctrl-C in our terminal does not reach it.
+// lifeline to this process. When this process exits, for whatever reason, the supervisor detects
+// that through the lifeline and stops everything. Ctrl-C in our terminal does not reach it.
 type HostWorker struct {
 	options  workers.Options
 	std      StandardFiles // for tasks
@@ -128,7 +128,7 @@ func (w *HostWorker) start(side, link *os.File) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// keep replaces the started supervisor when it dies, unless it failed to start with err.
+// keep replaces the supervisor that was started when it dies, unless starting it failed with err.
 func (w *HostWorker) keep(cmd *exec.Cmd, err error) (*HostWorker, error) {
 	if err != nil {
 		w.Lifeline.Close()
@@ -155,7 +155,8 @@ func (w *HostWorker) keep(cmd *exec.Cmd, err error) (*HostWorker, error) {
 	return w, nil
 }
 
-// Err waits until the host worker has exited. It returns an error if it exited unasked.
+// Err waits until the host worker has exited. It returns an error if the host worker exited without
+// being asked to.
 func (w *HostWorker) Err() error {
 	<-w.Exited
 	return w.err
@@ -182,8 +183,8 @@ func (w *HostWorker) Cut() {
 	}
 }
 
-// StopAll orders the supervisor to stop all processes in the given way and exit, or configures
-// how it stops them later. This does not require a server either.
+// StopAll makes the supervisor stop all processes in the given way and exit, or configures how it
+// stops them later. This also does not require a server.
 func (w *HostWorker) StopAll(how supervisor.StopAll) {
 	if how.Recorded && w.HomeWorker != nil {
 		w.HomeWorker.Leave()

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// submitIdle is how long the host worker that submit started stays without runs.
+	// submitIdle is how long the host worker that submit started keeps running without runs.
 	submitIdle = 10 * time.Minute
 	// submitStart limits its start.
 	submitStart = time.Minute
@@ -84,8 +84,8 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 // submittedFile returns the file with the process ID of the host worker that submit started.
 func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
 
-// submitOptions returns options for submitted runs' host worker. It serves several shells, so it does
-// not depend on this one.
+// submitOptions returns options for submitted runs' host worker. The host worker serves several
+// shells, so its options must not depend on this one.
 func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 	home, dir := a.Home(), a.WorkerDir()
 	checks, err := hostcheck.ParseAll(nil)

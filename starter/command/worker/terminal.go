@@ -24,7 +24,7 @@ type ForegroundTTY struct {
 	in            *os.File
 	Screen        *cli.Screen
 	master, Slave *os.File
-	// keys receives the signals of keys that are meant for us.
+	// keys receives the signals of keys that are meant for this command.
 	keys func(os.Signal)
 
 	mu      sync.Mutex
@@ -138,7 +138,7 @@ func (t *ForegroundTTY) handleSignals() {
 		switch s {
 		case syscall.SIGWINCH:
 			t.resize()
-		case syscall.SIGCONT: // the shell may have changed the modes
+		case syscall.SIGCONT: // the shell may have changed the modes in the meantime
 			t.setRaw()
 			t.resize()
 		default:
@@ -170,8 +170,8 @@ func (t *ForegroundTTY) relay() {
 	}
 }
 
-// readKeys passes on typed keys. Before a program has started in the terminal and after it has
-// exited, Ctrl-C and Ctrl-\ are for us.
+// readKeys passes on typed keys. Before a program has started in the terminal, and after it has
+// exited, Ctrl-C and Ctrl-\ are meant for this command.
 func (t *ForegroundTTY) readKeys(modes *unix.Termios) {
 	var leave escape
 	buf := make([]byte, 4<<10)
@@ -224,7 +224,7 @@ const (
 	escapeTime  = time.Second
 )
 
-// escaped stops the run like a signal, although no signal was sent.
+// escaped stands for a signal that stops the run, although none was sent.
 type escaped struct{}
 
 func (escaped) String() string { return "Ctrl-] three times" }

@@ -37,7 +37,7 @@ func Worker(a *cli.App) *cobra.Command {
 			}
 			o.IdleExit = idleExit
 			if o.Policy != "" && os.Geteuid() == 0 {
-				// Users must be able to reach their own files in it.
+				// Users must be able to access their own files in this directory.
 				if err := os.MkdirAll(a.Global.StateDir, 0o711); err != nil {
 					return err
 				}
@@ -59,8 +59,8 @@ func Worker(a *cli.App) *cobra.Command {
 // listenOff is the value of --listen for a host that serves nothing.
 const listenOff = "off"
 
-// listenAddress returns the output address of a host worker of server s. If the server is on
-// this machine, so are its clients, and they read the files directly.
+// listenAddress returns the output address of a host worker of server s. If the server is on this
+// machine, its clients are also on it, and read the files directly.
 func listenAddress(given string, s cli.Server) (string, error) {
 	switch given {
 	case listenOff:

@@ -37,7 +37,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if pid == 0 {
 		return a.Print(map[string]any{"pid": nil}, func() { a.Say("no host worker uses %s", dir) })
 	}
-	// The lock keeps submit from counting on this host worker.
+	// The lock prevents submit from relying on this host worker.
 	wanting, cancel := context.WithTimeout(ctx, workerStopBound)
 	defer cancel()
 	release, err := workers.Want(wanting, dir)
@@ -46,7 +46,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	}
 	defer release()
 	if pid = supervisor.Holder(dir); pid == 0 {
-		return nil // it was about to exit
+		return nil // the host worker was about to exit
 	}
 	held, err := workers.HeldRuns(dir)
 	if err != nil && !force {
