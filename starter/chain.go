@@ -103,8 +103,8 @@ func (c *chain) request(ctx context.Context, do func(execution string) error) er
 	}
 }
 
-// moving is the delay between requests to a run that is about to continue in another execution,
-// which takes at most moveTimeout.
+// moving paces the requests to a run that is about to continue in another execution, which it does
+// within moveTimeout.
 var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}
 
 const moveTimeout = 30 * time.Second

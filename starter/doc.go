@@ -15,7 +15,7 @@
 // only for success, an [*Error] with the whole [spec.RunResult] for a failed run, and a
 // [*TerminatedError] for a run that was terminated without a result.
 //
-// A [Status] contains the facts about the start from the memo, even if the run has ended or does
+// A [Status] contains the facts about the start from the memo even if the run has finished or does
 // not answer. Everything else comes from the status query and the pending activities while the run
 // is open, and from the result afterwards.
 //

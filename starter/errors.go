@@ -43,8 +43,7 @@ func (e *TerminatedError) how() string {
 	return text + " and left no result"
 }
 
-// Result returns a substitute for the missing result, in which the run failed for an unknown
-// reason.
+// Result returns a stand-in for the missing result: the run failed for an unknown reason.
 func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: runs.ErrTerminated, Message: e.Error(), ExitCode: exitcode.Machinery}
 }
@@ -63,7 +62,7 @@ func (e *NotFoundError) Error() string {
 // RunningError reports that a run ID is in use.
 type RunningError = runs.RunningError
 
-// RefusedError reports that a run refused a request, which had no effect.
+// RefusedError reports that a run refused a request and did nothing.
 type RefusedError struct {
 	// Reason is the reason that the run gave.
 	Reason string

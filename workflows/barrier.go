@@ -52,7 +52,7 @@ type barrierWorkflow struct {
 	// messages. Each can be asked which tasks are still alive.
 	hosts []string
 	names map[string]string // maps the hosts' queues to their names
-	// checks is the number of checks that no host started.
+	// checks counts the checks that no host started.
 	checks   int
 	checking bool
 	// stopCheck cancels the running check, which covers the tasks in asked.
@@ -83,8 +83,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 			b.round.Step(barrier.Cancelled{})
 		})
 	}
-	// Receive the first signals before anything else, so that a round whose participants are all
-	// present costs one workflow task.
+	// The first signals are received before anything else is done, so that a round with all
+	// participants present costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
 		if ctx.Err() == nil && b.outgrown(ctx) {

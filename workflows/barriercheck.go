@@ -20,17 +20,18 @@ const (
 	// checkSilence is the check's heartbeat timeout. checkLasts is its total timeout, which is
 	// longer than any round.
 	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
-	// checkInterval limits the time between two attempts. An attempt whose host cannot check fails.
+	// checkInterval limits the time between two attempts. An attempt fails if the host cannot
+	// check.
 	checkInterval = time.Minute
 	// checkTaken limits how long a host may take to start a check. It grows up to checkTakenMost,
 	// so that an absent host worker is asked less and less often.
 	checkTaken, checkTakenMost = 30 * time.Second, time.Hour
 )
 
-// startChecks starts the check for missing tasks: one activity on the queue of a host that has sent
-// a signal. Without adding events, the activity checks after 1, 2, 4 … 60 s until a missing task
-// has ended. Its input lists the tasks that were missing when it started. A task that has arrived
-// since does not matter, but a task that has left since restarts the check.
+// startChecks starts the check for missing tasks, one activity on a signaling host's queue. It
+// checks after 1, 2, 4 … 60 s until a missing task has ended, without adding events. Its input
+// lists the tasks that were missing when it started. A task that has arrived since does not matter,
+// but a task that has left since restarts the check.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return

@@ -158,7 +158,7 @@ type runState struct {
 	groupsAbove int
 	// inputBytes is the size of the spec as received.
 	inputBytes int
-	// shared is the number of values that this execution has shared with hosts.
+	// shared counts the values that this execution has shared with hosts.
 	shared int
 	// queued is the time of the first request to the fleet; the run's age counts from it.
 	queued time.Time
@@ -175,14 +175,13 @@ type runState struct {
 	begins placement
 	// next is set if the run is to continue as new.
 	next *Resumption
-	// began is the Temporal run ID of the run's first execution. It identifies the run to hosts and
-	// the fleet, even after the workflow is reset.
+	// began is the run's first execution. It identifies the run to hosts and the fleet, even after
+	// the workflow is reset.
 	began string
-	// execution is the number of times that the run, with its tasks, has continued in another
-	// execution.
+	// execution counts the executions that have continued the run with its tasks.
 	execution int
-	// requests is the number of requests that this execution has accepted, and sending the number
-	// of notices in transit.
+	// requests counts the requests that this execution has accepted, and sending the notices in
+	// transit.
 	requests, sending int
 	// leaving is the time when the run started to prepare its move to another execution. awaiting
 	// reports whether a coroutine waits for the last request to return.

@@ -26,9 +26,9 @@
 // # Placement
 //
 // A run on a shared queue signals the fleet's workflow, which answers with a signal that assigns
-// tasks to host workers. The hosts have the final say: if one refuses, the others release what they
-// reserved, and the run asks again. The next generation of a group stays on its hosts, unless a
-// host was lost or is draining.
+// tasks to host workers. The hosts decide last: if one refuses, the remaining hosts release what
+// they reserved, and the run asks again. The next generation of a group stays on its hosts, unless
+// a host was lost or is draining.
 //
 // An elastic run requests a range of hosts (elastic.go), and a generation includes as many tasks as
 // fit on the granted hosts: hosts receive a spec that contains only these tasks. The run asks again
@@ -47,10 +47,10 @@
 // # Requests
 //
 // A run checks a request before it accepts it, and the host checks again before it starts a task,
-// because a failed start fails the run, and a typing error must not. A refusal names the tasks that
-// it concerns, so that a command can repeat the request for the rest. If the program of a task to
-// be restarted no longer exists, the task is left running; in restart scope "group", only the next
-// reservation detects this, after the group was stopped.
+// because a failed start fails the run and a typing error must not. A refusal names its tasks, so
+// that a command can repeat the request for the remaining ones. A restart of a program that is gone
+// leaves the task running; in restart scope "group" the next reservation finds out, after the group
+// was stopped.
 //
 // While tasks are being placed, servePlacing (updates.go) answers requests, and refuses those that
 // it does not handle.
@@ -68,14 +68,14 @@
 //
 // A request to stop together is the update stop-together, which the requesting task's host sends;
 // clear-stop withdraws it. The machine answers both immediately with a numbered Stopping.
-// TellStopping brings it to the hosts, and is retried until the run ends. The numbers order a
-// host's messages, so that the order of arrival does not matter. A stop can be withdrawn, unlike
-// the chief grace's seal. For the same reason, the reservation of a group's next generation carries
-// the last Stopping. The update's ID consists of the generation, the task and the key, so a
+// TellStopping brings it to the hosts, and is retried for as long as the run lives. The numbers
+// order a host's messages, so that the order of arrival does not matter. A stop can be withdrawn,
+// unlike the chief grace's seal. For the same reason the next generation of a group is reserved
+// with the last Stopping. The update's ID consists of the generation, the task and the key, so a
 // repeated update is recognized as a duplicate. A run handles ten updates at a time and all tasks
 // often ask together, so a host asks for one task after another, and answers without the run once
-// it has received a stop. A clear-stop from another host that is still in transit also withdraws
-// such a request.
+// it has received a stop. A clear from elsewhere that is still on its way also withdraws such a
+// request.
 //
 // # Group restarts
 //
@@ -110,13 +110,12 @@
 //
 // # Long runs
 //
-// When the server suggests it, a run continues in another workflow execution, which receives the
-// machine's state. It does so between two generations, or at a quiet moment within one. To reach
-// such a moment it refuses requests for up to 10 s at a time, with the error TryAgain, which makes
-// the Go API, commands and hosts repeat them. Requests that end the run are accepted. A large
-// number of tasks does not make a run continue, because a large run whose tasks are all exiting is
-// about to finish. If an event arrives at the moment of the move, the server refuses the move, and
-// the run handles the event first.
+// When the server suggests it, a run continues in another workflow execution, with the machine's
+// state, between two generations or at a quiet moment of one. To reach such a moment it refuses
+// requests for up to 10 s at a time, with the error TryAgain, which makes the Go API, commands and
+// hosts repeat them. Requests that end the run are accepted. A large number of tasks does not make
+// a run continue, because a large run with all tasks exiting is about to finish. If something
+// happens at the very moment, the server refuses the change and the run handles the event first.
 //
 // When the old execution closes, the server closes its activities and groups. Hosts find that the
 // server no longer recognizes their attempts, and leave the processes running. The next execution

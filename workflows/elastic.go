@@ -53,7 +53,7 @@ func (pl *placer) gone(h *host) {
 	}
 }
 
-// found records that an elastic run's host is up, even if it was lost before.
+// found records that an elastic run's host is up even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.Queue)

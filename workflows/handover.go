@@ -89,8 +89,8 @@ func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	})
 }
 
-// isLeaving reports whether requests are currently refused. Validators use it: a request that a
-// validator refuses does not appear in the history, and is repeated in the next execution.
+// isLeaving reports whether requests are currently refused. It is for validators. A request that
+// they refuse leaves nothing in the history, and is repeated in the next execution.
 func (o *handover) isLeaving(ctx workflow.Context) bool {
 	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
 }
@@ -105,7 +105,7 @@ type HeldHost struct {
 	Queue string `json:"queue"` // the host worker's own queue
 	// Pin is the name that the spec pins tasks to, or empty for any host.
 	Pin string `json:"pin,omitempty"`
-	// Groups lists the generations for which the host holds reservations.
+	// Groups are its reservations.
 	Groups []int `json:"groups,omitempty"`
 	// Devices lists the GPUs on the host that the fleet assigned to the run.
 	Devices []string `json:"devices,omitempty"`

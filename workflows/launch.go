@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a launch of a task. It is not known to have ended.
+// launch is a task's launch that is not known to have ended.
 type launch struct {
 	id string // the ID of its first RunTask activity
 	// open is the ID of its last RunTask activity.
@@ -103,7 +103,7 @@ type Carrier struct {
 	// Bounds are the run's two bounds. Others holds the queues of the witnesses, if any.
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	Others []string        `json:"others,omitempty"`
-	// Crowd reports whether the tasks send heartbeats less often, as in a large run.
+	// Crowd reports whether the tasks send heartbeats less often.
 	Crowd bool `json:"crowd,omitempty"`
 
 	// asking is set in a group.

@@ -23,9 +23,8 @@ const (
 )
 
 // offers offers a task to its host until the launch is over or the host is given up. Package lease
-// implements the rules. The server retries the first offer and each offer that follows a restart of
-// the task, but not an offer whose heartbeats stop, because only the workflow knows how to react to
-// that.
+// implements the rules. The server retries the first offer, and each one after a task's restart,
+// unless its heartbeats stop, because only the workflow knows how to react.
 func (c Carrier) offers(ctx workflow.Context, in hostapi.RunTaskInput, summary string, offered func(id string)) (spec.Exit, error) {
 	b := lease.Bounds(*c.Bounds)
 	id := spec.TaskActivityID(in.Task, in.Generation, in.Launch)
@@ -131,7 +130,7 @@ func (c Carrier) answers(ctx workflow.Context, within time.Duration) bool {
 // silentError stops a task's offers if its host has not accepted the last one.
 type silentError struct {
 	error
-	// heard is the last time at which the server could have granted a lease.
+	// heard is the last time that the server could have granted a lease.
 	heard time.Time
 	// number is the number of the last process in the host's heartbeats, or 0.
 	number int
@@ -199,8 +198,8 @@ func (c Carrier) promiseOf(ctx workflow.Context, loss *lease.Loss, n int, in hos
 	q.over = true
 }
 
-// promise asks other hosts to deny the tasks, and passes the first promise to losses. Each try uses
-// different hosts than the previous one.
+// promise requests that other hosts deny the tasks, and passes the first promise to losses. Each
+// try uses different hosts than the previous one.
 func (c Carrier) promise(ctx workflow.Context, losses []*lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
 		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
@@ -268,8 +267,7 @@ func (pl *placer) chooseWitnesses() bool {
 	return true
 }
 
-// witnessesOf returns the hosts that h asks whether they reach the server, starting with the hosts
-// after h.
+// witnessesOf returns h's witnesses for the server, starting with the hosts after h.
 func (pl *placer) witnessesOf(h *host) []*host {
 	i := slices.Index(pl.hosts, h)
 	others := slices.Concat(pl.hosts[i+1:], pl.hosts[:max(i, 0)])

@@ -352,7 +352,7 @@ func (pl *placer) placementError(h *host, err error) error {
 		}
 		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil, refused)
 	case app != nil:
-		// Report the last refusal, even if the deadline ended the attempts.
+		// Report the last refusal even if the deadline ended the attempts.
 		why = app.Message()
 	case errors.As(err, &timeout) && h.Queue != "":
 		why = "its host worker did not answer in time"

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// tenYears stands for no limit, because a task's life is limited by the run's rules, not by the
-	// server.
+	// tenYears means unlimited, because the run's rules bound a task's life, not the server.
 	tenYears = 10 * 365 * 24 * time.Hour
 	// heartbeatTimeout is how long a host worker may be silent before the server starts another
 	// attempt. Its processes keep running.
@@ -36,8 +35,8 @@ const (
 	// startCheckTakes limits the check before a task starts. It must be shorter than the 15 s that
 	// commands wait for the answer.
 	startCheckTakes = 10 * time.Second
-	// captureTakes limits the capture of stacks, even if a host worker is away, because a run whose
-	// time is up must finish.
+	// captureTakes limits the capture of stacks even if a host worker is away, because a run that
+	// is out of time must finish.
 	captureTakes = 10 * time.Second
 	// releaseWait limits how long a host may take to start its release. lostWait replaces it for a
 	// lost host that the group has left, whose only contribution is how earlier processes exited.
@@ -77,7 +76,7 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 	})
 }
 
-// preparesWithin returns how long the hosts may take to accept the cluster, even if the placement
+// preparesWithin returns how long the hosts may take to accept the cluster even if the placement
 // timeout has expired.
 func preparesWithin(hosts int) time.Duration {
 	return 10*time.Second + time.Duration(hosts)*reserveEach
@@ -190,7 +189,7 @@ func requesting(hosts int) activityOptions {
 	}
 }
 
-// askingFirst is for CheckStart and Unreserve, whose callers wait for the answer.
+// askingFirst is for CheckStart and Unreserve. Their callers wait for the answer.
 func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,

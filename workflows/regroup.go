@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placement describes which generation of the group to place, and after which delay.
+// placement describes which generation of the group to place, and after what delay.
 type placement struct {
 	generation, first int
 	after             time.Duration
@@ -47,14 +47,13 @@ type Resumption struct {
 	Machine lifecycle.State `json:"machine"`
 	// Started is when the first generation started.
 	Started time.Time `json:"started"`
-	// LimitsFrom is the time from which timeout and max_run_time count, if it is not Started.
+	// LimitsFrom is the start time for timeout and max_run_time, if not Started.
 	LimitsFrom time.Time `json:"limits_from,omitzero"`
 	// PendingSince is when a run that is now pending returned to the queue.
 	PendingSince time.Time `json:"pending_since,omitzero"`
-	// Run is the Temporal run ID of the run's first execution. It identifies the run to hosts.
+	// Run is the run's first execution, which identifies the run to hosts.
 	Run string `json:"run"`
-	// Execution is the number of times that the run, with its tasks, has continued in another
-	// execution.
+	// Execution counts the executions that have continued the run with its tasks.
 	Execution int `json:"execution"`
 	// Hosts are the run's hosts, and Former the hosts that the group no longer uses.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
@@ -65,7 +64,7 @@ type Resumption struct {
 	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	// Addresses maps task names to addresses.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Lost, Absent and Unsettled hold the queues of hosts, Draining the names of hosts.
+	// Lost, Absent and Unsettled hold queues of hosts, and Draining their names.
 	Lost      map[string]bool `json:"lost"`
 	Absent    map[string]bool `json:"absent"`
 	Unsettled map[string]bool `json:"unsettled"`

@@ -77,8 +77,8 @@ type sweepOf struct {
 	// interrupted holds the trials to cancel as soon as the server has started their runs.
 	interrupted map[int]bool
 	selector    workflow.Selector
-	// waits reports whether the sweep is waiting for earlier runs. waited reports whether it has
-	// done so, in which case its trials need not wait.
+	// waits reports whether the sweep waits for earlier runs, and waited whether it has waited, so
+	// that its trials need not.
 	waits, waited bool
 	result        *spec.RunResult
 	// invalid is set instead of result if an earlier run does not exist. skipped explains why no
@@ -311,7 +311,7 @@ func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 	})
 }
 
-// check asks a host whether trials that an earlier execution started have finished.
+// check makes a host look for finished trials that an earlier execution started.
 func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 	if len(open) == 0 {
 		return

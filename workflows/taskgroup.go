@@ -77,8 +77,8 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 	return unheard, nil
 }
 
-// launchAll carries out the launches of one machine step if there are too many for the run's own
-// workflow, and returns the remaining actions.
+// launchAll carries out a machine step's launches if they are too many for the run's own workflow,
+// and returns the remaining actions.
 func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action) []lifecycle.Action {
 	var launches []lifecycle.Launch
 	var others []lifecycle.Action

@@ -13,8 +13,8 @@ import (
 const maxTold = 2 << 20
 
 // tell sends every host the state of the stop, without waiting for the hosts. An absent host
-// receives it when it returns. The numbers in the messages show a host which one is the newest,
-// even if they arrive out of order.
+// receives it when it returns. The numbers in the messages show a host which one is the newest even
+// if they arrive out of order.
 func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	if s.Error != nil && shorten.Size(s)*len(c.hosts) > maxTold {
 		short := *s.Error
@@ -40,8 +40,8 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 }
 
-// tellAgain sends the state of the stop again, because the activity that carried it may have been
-// closed with the last execution.
+// tellAgain sends it once more, because the activity that carried it may have been closed with the
+// last execution.
 func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	if s := c.standing(); s != nil {
 		c.tell(ctx, *s)

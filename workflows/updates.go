@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// request is an event whose sender may be waiting for an answer.
+// request is an event with a sender that may wait for an answer.
 type request struct {
 	event lifecycle.Event
 	// placed reports whether this is the placement's result rather than a request. err is the

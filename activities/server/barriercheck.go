@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierQueryTimeout limits the query to the run, which may not have a workflow worker.
+// barrierQueryTimeout limits the query to the run, which may lack a workflow worker.
 const barrierQueryTimeout = 10 * time.Second
 
 // BarrierCheck is an activity that asks the run whether the tasks missing at a barrier can still

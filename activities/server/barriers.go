@@ -26,7 +26,7 @@ type Barriers struct {
 	queue  string
 }
 
-// NewBarriers returns Barriers whose workflows use the given task queue.
+// NewBarriers returns rounds with workflows on the given task queue.
 func NewBarriers(s *Server, queue string) *Barriers { return &Barriers{server: s, queue: queue} }
 
 var _ barriers.Server = (*Barriers)(nil)

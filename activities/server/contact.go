@@ -8,10 +8,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// IsContact reports whether the result of a heartbeat is the server's answer about an attempt that
-// is still current. Other errors do not count: the SDK returns errors of its own when connections
-// are refused, and a server that does not recognize the attempt may have given the task to another
-// worker.
+// IsContact reports whether the result of a heartbeat is the server's answer about a task that its
+// run still has. Other errors do not prove that, because the SDK returns its own errors when
+// connections are refused, and a server that does not know the attempt may have given the task to
+// another worker.
 func IsContact(err error) bool {
 	return err == nil || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)

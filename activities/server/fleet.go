@@ -264,8 +264,8 @@ func (m *Membership) results() []any {
 	return nil
 }
 
-// FleetCheck is an activity that returns which of the given runs have ended. Until at least one has
-// ended, it returns a retryable error, because retries do not add to the history.
+// FleetCheck is an activity that returns which of the given runs have finished. Until at least one
+// has ended, it returns a retryable error, because retries do not add to the history.
 func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet.CheckOutput, error) {
 	var out fleet.CheckOutput
 	for _, run := range in.Runs {

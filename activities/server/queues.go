@@ -22,7 +22,7 @@ type Queues struct {
 	queue  string
 }
 
-// NewQueues returns Queues whose workflows use the given task queue.
+// NewQueues returns queues with workflows on the given task queue.
 func NewQueues(s *Server, queue string) *Queues { return &Queues{server: s, queue: queue} }
 
 // Of returns a client of a run's queue. It fails if the server is not connected.
@@ -49,7 +49,7 @@ func (s *Queues) EndClosures(ctx context.Context, in closure.EndInput) error {
 // overTimeout limits the request to the server.
 const overTimeout = 10 * time.Second
 
-// ClosuresCheck is an activity that returns when the run has ended. A closure queue uses it to
+// ClosuresCheck is an activity that returns when the run has finished. A closure queue uses it to
 // detect the end of a run that does not notify the queue, because the run was terminated, its hosts
 // are gone, or none of its tasks ever served. ClosuresCheck also reports the queue to this host,
 // since a program elsewhere may have opened it.

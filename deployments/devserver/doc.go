@@ -4,21 +4,21 @@
 //
 // It adds the following to Temporal's own development server:
 //
-//   - Settings that determine how long a run's steps take (tuning.go). With the defaults, each step
-//     of a run takes tens of milliseconds longer, and each restart of a task a second longer.
+//   - The settings that decide how long a run's steps take (tuning.go); with the defaults, every
+//     step of a run waits tens of milliseconds, and every restart of a task waits a second.
 //   - A start that takes about a tenth of a second. As soon as a client can start a run, this is
 //     announced by a ready file and a line on stdout (probe.go).
 //   - A database file with one owner (lock.go), which survives kill -9 of the server, and which is
-//     stamped, so that a file of another program or of an incompatible server is refused instead of
+//     stamped, so that another program's or an incompatible server's file is refused instead of
 //     damaged (stamp.go).
 //   - A clean stop on a signal, after being idle for a while (idle.go), or when the program that
 //     started the server exits (endings.go).
 //   - Restriction to loopback (options.go) and, with --key, to the server's user (key.go, gate.go),
 //     because a client can run commands.
 //
-// Packages in the directory without replace two unused parts of Temporal's server: workers that it
-// starts at cloud providers and in Kubernetes, and archives in Google's cloud. These would account
-// for a third of the code that the first build compiles.
+// Packages in without replace two unused parts of Temporal's server: workers that it starts at
+// cloud providers and in Kubernetes, and archives in Google's cloud. They would otherwise be a
+// third of what the first build compiles.
 //
 // # Stages of a run
 //

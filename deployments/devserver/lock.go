@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// errLocked is the error that names the holder of a lock.
+// errLocked names a lock's holder.
 type errLocked struct {
 	path string
 	pid  string // "" until the holder has written it

@@ -53,8 +53,7 @@ func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	return nil
 }
 
-// registerAttributes assigns a column to each new search attribute, for as long as there are free
-// columns.
+// registerAttributes gives each new search attribute a column, while columns remain.
 func registerAttributes(ctx context.Context, config *config.SQL, namespace string) error {
 	db, err := persistencesql.NewSQLDB(sqlplugin.DbKindUnknown, config, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {

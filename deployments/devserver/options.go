@@ -45,7 +45,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// usageError reports a mistake in the command line, which has a different exit code than a failure.
+// usageError is a mistake in the command line. It differs from a failure by its exit code.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

@@ -15,8 +15,8 @@ type ports struct {
 	ui                                  int // 0 without a Web UI
 }
 
-// Before anything is started, choosePorts checks that the requested ports are free, and chooses the
-// others. The server's libraries open their listeners themselves and exit if that fails, so a taken
+// choosePorts checks before anything is started that the requested ports are free, and picks the
+// rest. The server's libraries open their listeners themselves and exit if that fails, so a taken
 // port must become a clear error here.
 func choosePorts(o Options) (ports, error) {
 	var p ports

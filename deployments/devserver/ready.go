@@ -73,9 +73,9 @@ func writeReadyFile(path string, r Ready) error {
 	return nil
 }
 
-// prepareReadyFile removes the file of a server that was killed, so that a client that waits for
-// this server does not connect to a port that another program may now be using. If the file cannot
-// be created, prepareReadyFile reports it now instead of after the start.
+// prepareReadyFile removes a killed server's file, so that a client waiting for this server is not
+// sent to a port that another program may have taken. If the file cannot be created, it fails now
+// instead of after the start.
 func prepareReadyFile(path string) error {
 	if path == "" {
 		return nil

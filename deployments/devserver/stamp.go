@@ -130,8 +130,8 @@ func digestOf(statements []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// statementRecorder is passed to the library instead of a database, on which the library would only
-// execute statements. Executing the statements here makes them one transaction, and avoids a
+// statementRecorder is given to the library instead of a database, since the library only executes
+// statements on it. Executing the statements here makes them one transaction, and avoids a
 // connection that the library would never close.
 type statementRecorder struct {
 	sqlplugin.AdminDB // for the methods that are not called

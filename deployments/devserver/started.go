@@ -28,7 +28,7 @@ import (
 // startBoundOfTask limits this wait.
 const startBoundOfTask = 10 * time.Second
 
-// patientClients creates the clients with which the server's services call each other.
+// patientClients makes the clients that the server's services use to call each other.
 type patientClients struct{ client.FactoryProvider }
 
 func (p patientClients) NewFactory(

@@ -85,7 +85,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.WorkerParentCloseMaxConcurrentActivityTaskPollers.Key(): 2,
 		dynamicconfig.WorkerParentCloseMaxConcurrentWorkflowTaskPollers.Key(): 2,
 
-		// By default, the cache could exceed the memory of a laptop.
+		// By default the cache could grow past what a laptop has.
 		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 8192,
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/server/common/headers"
 )
 
-// versionLine names the versions of this program's parts. The program itself does not have a
-// version: it is part of clusterrun, whose version `clusterrun version` prints.
+// versionLine names the versions of this program's parts. The program itself is not versioned: it
+// comes with clusterrun, and `clusterrun version` prints that version.
 func versionLine() string {
 	return fmt.Sprintf("clusterrun-devserver (Temporal server %s, Web UI %s)", headers.ServerVersion, uiversion.UIVersion)
 }

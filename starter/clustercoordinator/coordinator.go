@@ -25,8 +25,8 @@ type Coordinator struct {
 	one chan struct{}
 
 	mu sync.Mutex
-	// unsent holds new closures, and sent those that the queue may have received. scheduled is the
-	// number of closures that the queue has confirmed. room limits unsent and sent.
+	// unsent holds new closures, and sent those that the queue may have received. It has confirmed
+	// the first scheduled ones. room limits unsent and sent.
 	unsent, sent []*RemoteValue
 	scheduled    uint64
 	room         int

@@ -100,8 +100,8 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	return out, nil
 }
 
-// PerWorkerValues is a per-worker resource. As an argument of a closure, it stands for the value
-// that the executing task has built. Copies are the same resource.
+// PerWorkerValues is a per-worker resource. As a closure's argument it stands for the value that
+// the calling task has built. Copies are the same resource.
 type PerWorkerValues struct{ resource closure.Resource }
 
 // CreatePerWorkerResource creates a resource in every process that serves. Each process calls

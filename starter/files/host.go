@@ -21,9 +21,8 @@ type host struct {
 	dir    string
 	// isHere reports whether dir is on this machine.
 	isHere bool
-	// reading reports whether the host's output is being read, unless there is an error. read
-	// reports whether it has been read, in which case the listing holds the processes with files at
-	// that time.
+	// reading reports whether the host's output is being read, unless there is an error, and read
+	// whether it was. The listing then holds the processes with files after that.
 	reading, read bool
 	follower      *hostservice.Follower // nil if the files are copied
 }

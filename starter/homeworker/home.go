@@ -197,8 +197,8 @@ func (h Home) start(ctx context.Context) error {
 	}
 }
 
-// environment returns the home worker's variables. They exclude the variables of the run to which
-// the starting command belongs, because these mark processes that are killed with that run.
+// environment returns the home worker's variables. They exclude those of the run that the starting
+// command belongs to, because they would mark processes that die with that run.
 func environment() []string {
 	return slices.DeleteFunc(detach.Environ(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "CLUSTERRUN_") })
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // JudgeMissing returns those missing tasks that, according to the run, will not return. A task with
-// a closed activity has ended for good, even if an operator may start it again later.
+// a closed activity has ended for good even if an operator may start it again later.
 func JudgeMissing(status spec.Status, in spec.BarrierCheckInput) spec.BarrierCheckOutput {
 	var out spec.BarrierCheckOutput
 	if status.Generation != in.Run.Generation || status.State == spec.RunRestarting {

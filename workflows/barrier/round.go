@@ -17,7 +17,7 @@ const maxKeys = 64
 // maxRefused limits the refusals that are remembered.
 const maxRefused = 1000
 
-// State is the state of an open round. One workflow execution passes it to the next.
+// State is an open round's state, which one workflow execution passes to the next.
 type State struct {
 	Opened time.Time `json:"opened"`
 	// Tasks maps names to participants. It is for look-ups only, because map order is random.
@@ -257,8 +257,7 @@ func (r *Round) missing() []spec.BarrierMissing {
 // Result returns the result of the round, or nil while it is open.
 func (r *Round) Result() *spec.BarrierResult { return r.result }
 
-// Deadline returns the time at which [Passed] breaks the round, or the zero time if no arrival has
-// a timeout.
+// Deadline returns when [Passed] will break the round, or zero without timeouts.
 func (r *Round) Deadline() time.Time {
 	if r.result != nil {
 		return time.Time{}

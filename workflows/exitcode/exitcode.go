@@ -1,6 +1,5 @@
 // Package exitcode defines the exit codes that have a meaning in clusterrun. All other exit codes
-// come from programs. The package has no imports, so that workflows, supervisors and commands can
-// share it.
+// come from programs. It is a leaf shared by workflows, supervisors and commands.
 package exitcode
 
 // Exit codes of commands, of runs, and of processes that could not be started.

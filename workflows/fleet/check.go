@@ -36,7 +36,7 @@ type HostBeat struct {
 	Checks []CheckResult `json:"checks,omitempty"`
 }
 
-// CordonedBy says why a host does not get new tasks.
+// CordonedBy explains why a host does not get new tasks.
 type CordonedBy string
 
 // The values of [CordonedBy]. It is empty if the host is not cordoned.

@@ -14,13 +14,12 @@ import (
 type class struct {
 	hosts []*host
 	err   error // set if a constraint does not parse
-	// version is the version of the roster from which the hosts were chosen.
+	// version is the roster version that hosts were chosen from.
 	version int
 	// lax reports whether tasks may run without GPUs, because the hosts all lack GPUs, or all lack
 	// a known driver.
 	lax bool
-	// slots is the hosts' total number of slots if all of them may be oversubscribed, and 0
-	// otherwise.
+	// slots is the hosts' total if all of them may be oversubscribed, and 0 otherwise.
 	slots int
 }
 

@@ -88,6 +88,6 @@ type Waiting struct {
 	Tasks  int       `json:"tasks"`
 	Hosts  string    `json:"hosts,omitempty"`
 	Begins time.Time `json:"begins,omitzero"`
-	// Why describes what is missing on which hosts.
+	// Why describes what is missing, and where.
 	Why string `json:"why"`
 }

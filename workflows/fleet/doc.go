@@ -17,7 +17,7 @@
 // keep what they hold on a silent host, but the host does not get new tasks until it joins again. A
 // cordon belongs to the name, and outlives the host worker. A host with a failing check also counts
 // as cordoned. Its host worker joins again whenever a check's result changes, so the host need not
-// be uncordoned. A process that survives SIGKILL keeps its slots even after its run has ended
+// be uncordoned. A process that survives SIGKILL keeps its slots even after its run has finished
 // ([Holding.Stuck]), until its host joins without it.
 //
 // # Runs
@@ -64,7 +64,7 @@
 // host only if it cannot delay the guarding run:
 //
 //   - If the latest end of every run on the host is known from max_run_time, the guarding run
-//     starts when enough of these runs have ended. Until that time, another run may use any
+//     starts when enough of these runs have finished. Until that time, another run may use any
 //     capacity; beyond it, only what the guarding run will not need.
 //   - Otherwise, another run may use only what the guarding run could not use even if the host were
 //     empty.

@@ -8,7 +8,7 @@ import (
 // guard reserves capacity on a host for waiting runs that are earlier in the queue.
 type guard struct {
 	on bool
-	// until is the earliest time at which one of these runs can start, or zero if unknown.
+	// until is their earliest start, or zero if unknown.
 	until time.Time
 	// rest is the capacity that none of these runs can use, and listed the GPUs that they request
 	// by name.
@@ -55,8 +55,8 @@ type use struct {
 	end       int64 // in nanoseconds
 }
 
-// turn returns the time at which a run could start, given the known ends of other runs, and the
-// run's places. The time is zero if it is unknown.
+// turn returns when a run could start, given the known ends of other runs, and its places. The time
+// is zero if unknown.
 func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	p.uses, p.ends = p.uses[:0], p.ends[:0]
 	for _, h := range hosts {
@@ -111,8 +111,8 @@ func (r *run) after(end int64, h *host, uses []use) room {
 	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
-// restOf returns the capacity of a host that a run does not need at its turn or, if the turn is
-// unknown, at any time.
+// restOf returns the host capacity that a run does not need at its turn or, if its turn is unknown,
+// at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
 		if r.Demand.Exclusive {

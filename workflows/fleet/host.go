@@ -92,7 +92,7 @@ type HostStatus struct {
 	// Since is when the host entered its state.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`
-	// Used and UsedGPUs are the numbers of slots and GPUs that are held or granted.
+	// Used and UsedGPUs count the slots and GPUs that are held or granted.
 	Used     int `json:"used"`
 	UsedGPUs int `json:"used_gpus,omitempty"`
 }

@@ -17,8 +17,8 @@ type host struct {
 	Holds []held `json:"holds,omitempty"`
 	// granted lists the runs with grants that are not placed yet.
 	granted []*run
-	// room is the host's free capacity for a run that does not yet use the host. users is the
-	// number of runs that use it.
+	// room is the host's free capacity for a run that does not use it yet. users counts the runs
+	// that do.
 	room
 	users     int
 	exclusive bool // reserved for a single run
@@ -49,7 +49,7 @@ type cordon struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-// named is the cordon of a host that has left.
+// named is a departed host's cordon.
 type named struct {
 	Name string `json:"name"`
 	cordon
@@ -205,7 +205,7 @@ func (h *host) hold(r *run, n Holding) {
 	h.count()
 }
 
-// holding returns the index of the run's entry in Holds, and whether there is one.
+// holding returns the run's index in holds, and whether it exists.
 func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.Holds, r.ID, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }

@@ -34,7 +34,7 @@ type run struct {
 	Since      time.Time `json:"since,omitzero"`
 	Refusals   []refusal `json:"refusals,omitempty"`
 	Places     []place   `json:"places,omitempty"`
-	// GrantedAt is the time of the grant, and Ends the time by which the run ends, if known.
+	// GrantedAt is the time of the grant, and Ends the end of the run, if known.
 	GrantedAt time.Time `json:"granted_at,omitzero"`
 	Ends      time.Time `json:"ends,omitzero"`
 	// New reports whether the fleet has yet to check if its hosts could ever meet the demand.
@@ -142,8 +142,7 @@ func (r *run) dropRefusals(over func(refusal) bool) {
 	r.Refusals = slices.DeleteFunc(r.Refusals, over)
 }
 
-// Wake returns the time at which the machine needs [Passed], or zero if it needs another event
-// first.
+// Wake returns when the machine needs [Passed], or zero if it needs another event first.
 func (m *Machine) Wake() (at time.Time) {
 	sooner := func(t time.Time) {
 		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
@@ -209,7 +208,7 @@ func (m *Machine) asked(e Asked) []Action {
 	return actions
 }
 
-// meet returns the record of a run, and creates it if necessary.
+// meet starts to track a run.
 func (m *Machine) meet(id Run, generation int) *run {
 	m.met++
 	r := &run{ID: id, Generation: generation, Number: m.met}

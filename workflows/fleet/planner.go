@@ -14,7 +14,7 @@ type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
-	// open is the number of ready hosts that no run guards in this decision.
+	// open counts the ready hosts that no run guards in this decision.
 	open int
 	// Searches reuse seats and choice; look-aheads reuse uses and ends.
 	seats  []seat

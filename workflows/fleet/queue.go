@@ -60,7 +60,7 @@ func (r *run) open(h *host) bool {
 		(len(r.Refusals) == 0 || !slices.ContainsFunc(r.Refusals, func(f refusal) bool { return f.Host == h.Name }))
 }
 
-// endsBy reports whether the run, if it starts now, is certain to finish by then.
+// endsBy reports whether a run that starts now finishes by the given time.
 func (r *run) endsBy(now, then time.Time) bool {
 	return r.Demand.MaxRunTime > 0 && !then.IsZero() && !now.Add(r.Demand.MaxRunTime).After(then)
 }

@@ -86,7 +86,7 @@ func UnknownHost(name string, there []string) string {
 	return fmt.Sprintf("this queue has no host %q%s", name, whoIsThere(there))
 }
 
-// cordonOf returns the cordon of a host that has returned.
+// cordonOf returns a returning host's cordon.
 func (ro *roster) cordonOf(name string) cordon {
 	i := slices.IndexFunc(ro.cordons, func(n named) bool { return n.Name == name })
 	if i < 0 {

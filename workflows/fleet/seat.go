@@ -121,8 +121,8 @@ func (s *seat) fitting(sh *shape, left []int) int {
 	return trial.fill(sh, slices.Clone(left))
 }
 
-// bestFit orders seats by their remaining capacity: preferred hosts come first, followed by the
-// seats whose GPUs and slots are used best.
+// bestFit orders seats by their remaining capacity: preferred ones first, then the seats that use
+// their GPUs and slots best.
 func bestFit(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }

@@ -20,7 +20,7 @@ type shape struct {
 	prefer   []string
 }
 
-// group is a demand's group together with the rank of its first task.
+// group is a demand's group, with its first task's rank.
 type group struct {
 	Group
 	first  int

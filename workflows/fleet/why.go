@@ -35,7 +35,7 @@ func (m *Machine) why(r *run) string {
 	return text + ": " + m.missing(r)
 }
 
-// inFront names the run for which r must wait although r would fit.
+// inFront names the run that a run must wait for although it would fit.
 func (m *Machine) inFront(r *run) string {
 	for _, w := range m.waiting {
 		if before(w, r) >= 0 {
@@ -58,7 +58,7 @@ func (r *run) unguarded(h *host) room {
 	return free
 }
 
-// wants describes what a demand asks for.
+// wants describes a demand.
 func wants(d *Demand, tasks int) string {
 	var b strings.Builder
 	if d.Elastic {
@@ -172,7 +172,7 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-// Impossible returns why the fleet's hosts could never meet a demand, even if all were empty and
+// Impossible returns why the fleet's hosts could never meet a demand even if all were empty and
 // ready, or nil if they could.
 func (p *planner) Impossible(d Demand) error {
 	r := &run{}

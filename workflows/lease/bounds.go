@@ -24,14 +24,14 @@ const (
 )
 
 // Grace returns the time between the request to exit and SIGKILL. It is part of the lease, which
-// ends with SIGKILL.
+// expires with SIGKILL.
 func (b Bounds) Grace(stop time.Duration) time.Duration { return min(stop, b.Short/graceShare) }
 
-// Passed returns the time from the start of a lease after which the process must be dead.
+// Passed returns how long after the start of a lease its process must be dead.
 func (b Bounds) Passed() time.Duration { return passed(b.Short) }
 
-// LongPassed returns the time from the server's last answer after which every process must be dead,
-// regardless of other hosts' answers.
+// LongPassed returns how long after the server's last answer every process must be dead, regardless
+// of other hosts' answers.
 func (b Bounds) LongPassed() time.Duration { return passed(max(b.Short, b.Long)) }
 
 func passed(d time.Duration) time.Duration { return d + d/drift + lifecycle.KillBound }

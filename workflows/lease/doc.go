@@ -50,8 +50,8 @@
 //
 // # The cases
 //
-//   - Asymmetric cuts: each direction of each link may fail independently. If requests arrive but
-//     their answers do not, the host's leases are not extended, and the run waits longer.
+//   - Asymmetric cuts: if requests arrive but their answers do not, the host's leases are not
+//     extended, and the run waits longer. Each direction of each link may fail independently.
 //   - Frozen processes: an answer that is read late extends a lease only up to a time that was
 //     fixed when the question was sent. The supervisor keeps the deadline on a clock that runs
 //     while the machine is suspended. A frozen supervisor cannot kill; every kind of lease has this

@@ -11,8 +11,8 @@ type Loss struct {
 	bounds Bounds
 	// heard is the last time that the server could have granted a lease.
 	heard time.Time
-	// said is the last time at which a witness could have answered otherwise before it promised to
-	// deny. It is zero if there is no promise.
+	// said is the last time that a witness that has promised to deny could have answered otherwise.
+	// It is zero without a promise.
 	said time.Time
 }
 
@@ -48,7 +48,7 @@ func (l *Loss) FirstWait(now time.Time) time.Duration {
 // Lost reports whether none of the task's processes can be alive.
 func (l *Loss) Lost(now time.Time) bool { return !now.Before(l.over()) }
 
-// over returns the time by which, given what is known, the last process must be dead.
+// over returns when the last process must be dead, given what is known.
 func (l *Loss) over() time.Time {
 	long := l.heard.Add(l.bounds.LongPassed())
 	if l.said.IsZero() {

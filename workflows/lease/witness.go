@@ -21,8 +21,8 @@ func NewWitness(began int64, denied map[string]int64) *Witness {
 	return w
 }
 
-// Silent reports whether the host may answer that the server is silent, and, if so, records this
-// answer. offer is the offer of the task under which the process runs.
+// Silent reports whether the host may answer that the server is silent, and remembers that it did.
+// offer is the task's offer that the process runs under.
 func (w *Witness) Silent(task string, offer, now int64) bool {
 	if denied, ok := w.denied[task]; ok && offer <= denied {
 		return false

@@ -38,7 +38,7 @@ type StopPlacing struct{}
 // it soon.
 type Capture struct {
 	Tasks []string
-	// For is the cause of the stop or restart that follows.
+	// For is the cause for the stop or restart that follows.
 	For spec.Cause
 	// Again is the delay before the hosts repeat the capture.
 	Again time.Duration
@@ -60,7 +60,7 @@ type SealTasks struct{ Tasks []string }
 // StopSilentTasks stops silent processes, which have failed.
 type StopSilentTasks struct{ Tasks []string }
 
-// Detached is an action whose outcome is not part of the answer to the request.
+// Detached is an action with an outcome that is not part of the answer to the request.
 type Detached struct{ Action }
 
 // NotifyStopping informs all hosts of the run whether its tasks are stopping together. During a
@@ -79,8 +79,7 @@ const (
 	TimerTogether Timer = "stop-together"
 	// TimerNotice is a notice's deadline.
 	TimerNotice Timer = "notice"
-	// TimerErrorGrace limits how long the machine waits for the task that made its peer fail to
-	// end.
+	// TimerErrorGrace limits the wait for the end of the task that made its peer fail.
 	TimerErrorGrace Timer = "error-grace"
 )
 

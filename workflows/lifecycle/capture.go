@@ -35,8 +35,8 @@ func (c *captured) keep(files map[string]string, found *stacktree.Findings, gene
 	c.Latest, c.FoundIn = found, generation
 }
 
-// captureFirst captures all live tasks' stacks and then stops them with cause why, because the
-// stacks of a process are lost when it exits. [Captured] always follows soon.
+// captureFirst captures all live tasks' stacks and then stops them with cause why, because a
+// process's stacks are lost once it is gone. [Captured] always follows soon.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live(), For: why, Again: againSoon})
@@ -77,8 +77,8 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// whyStop returns a stop's cause. If stacks were captured for the stop, that is the capture's
-// cause, even if a later event hastened the stop. Otherwise it is why.
+// whyStop returns a stop's cause. If stacks were captured for the stop, that is the capture's cause
+// even if a later event hastened the stop. Otherwise it is why.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {
 		return m.capturedFor

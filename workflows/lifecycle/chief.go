@@ -11,7 +11,7 @@ func (a *account) isChief(t *task) bool {
 	return depends && t.Type == chiefType && t.Index == 0
 }
 
-// chiefEnded gives the remaining tasks chief_grace to exit, even if the chief failed. With
+// chiefEnded gives the remaining tasks chief_grace to exit even if the chief failed. With
 // auto_restart, the host has already restarted a failed chief as often as the budget allowed.
 // Further failures do not shorten the grace, because the user has granted the tasks this time to
 // finish.

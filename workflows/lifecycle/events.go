@@ -37,8 +37,8 @@ type PlacementFailed struct {
 	Skipped bool
 }
 
-// TaskEnded reports that a launch's RunTask activity closed, so the launch has no further
-// processes.
+// TaskEnded reports that a launch's RunTask activity closed: no more processes of the launch
+// follow.
 type TaskEnded struct {
 	Task       string `json:"task"`
 	Generation int    `json:"generation,omitempty"`

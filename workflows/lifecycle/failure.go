@@ -24,7 +24,7 @@ func (a *account) failed(t *task) bool {
 	}
 }
 
-// failure returns the failure of a task that has ended.
+// failure returns an ended task's failure.
 func (t *task) failure(host string) spec.Failure {
 	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.Exit}
 }

@@ -16,9 +16,9 @@ const (
 )
 
 // Fence computes when none of a run's processes can be alive on a silent host. The host lets a
-// process run for StopAfter and then stops it, with its grace. StopAfter counts from when the host
-// sent the last of the task's requests that the server answered, which is no later than when the
-// server recorded that request.
+// process run for StopAfter, counted from when it sent the task's last request that the server
+// answered, at the latest when the server recorded that request. Then it stops the process, with
+// its grace.
 type Fence struct{ StopAfter, Grace time.Duration }
 
 // FenceOf returns the fence for a run on the given number of hosts. ok is false if the hosts let

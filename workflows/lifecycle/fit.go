@@ -23,7 +23,7 @@ func fit(r *spec.RunResult, limit int) {
 		},
 		func() {
 			// Values belong to the user, so they are dropped only after earlier exits and long
-			// messages, and the result lists the tasks whose values were dropped.
+			// messages, and the result names them.
 			for i := range r.Tasks {
 				if t := &r.Tasks[i]; t.Value != nil {
 					t.Value = nil

@@ -111,8 +111,8 @@ func (m *Machine) nextGeneration() {
 	m.requeue.next = ""
 }
 
-// next starts another generation, in which every task's first process has the number first. before
-// is the root cause of the last generation's end.
+// next starts another generation with first processes numbered first. before is the root cause of
+// the last generation's end.
 func (g *group) next(first int, before *spec.Failure) {
 	if g.cause.ByItself() {
 		g.Counted++

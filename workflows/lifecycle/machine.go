@@ -11,7 +11,7 @@ type Machine struct {
 	agenda
 	phase  phase
 	silent silentTasks
-	// capturedFor is the cause of the stop that is waiting for a capture.
+	// capturedFor is the cause for the stop that waits for a capture.
 	capturedFor spec.Cause
 	// notices counts the run's notices.
 	notices int

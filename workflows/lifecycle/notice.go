@@ -18,7 +18,7 @@ type GiveNotice struct {
 	Requeue bool
 }
 
-// requeue is the state of a run's returns to the queue.
+// requeue is a run's state when it returns to the queue.
 type requeue struct {
 	// Notice is the current notice, or nil. after is the number of arrivals before the notice.
 	Notice *spec.StopNotice `json:"notice,omitempty"`
@@ -28,8 +28,8 @@ type requeue struct {
 	next spec.RequeueOn
 	// Pending reports whether the run is pending again.
 	Pending bool `json:"pending,omitempty"`
-	// Preemptions is the number of returns to the queue after a notice. Counted is the number of
-	// all other returns, which max_restarts limits.
+	// Preemptions counts the returns after a notice. Counted counts the remaining returns, which
+	// max_restarts limits.
 	Preemptions int `json:"preemptions,omitempty"`
 	Counted     int `json:"counted,omitempty"`
 }
@@ -136,8 +136,8 @@ func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
 	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.Counted < *most)
 }
 
-// requeueNow stops the remaining tasks with cause why, and makes the run pending again. root is the
-// failure of a lost task, or nil if the run's time is up.
+// requeueNow stops the remaining tasks with cause why, and makes the run pending again. root is a
+// lost task, or nil if time is up.
 func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failure) {
 	m.requeue.next = on
 	m.requeue.Counted++

@@ -32,7 +32,8 @@ func (m *Machine) notify(n Notify) {
 	m.do(n)
 }
 
-// Refused returns the only action for a run whose spec was refused by a host.
+// Refused returns the action for the end of a run with a spec that a host has refused. No other
+// actions follow.
 func (m *Machine) Refused(r *spec.RunResult) []Action {
 	m.todo = nil
 	m.notify(Notify{Result: r})

@@ -68,7 +68,7 @@ func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.
 	return nil
 }
 
-// foundSilence reports whether f is a failure due to silence whose stacks were captured.
+// foundSilence reports whether f is a failure for silence with stacks that were captured before.
 func (a *account) foundSilence(f *spec.Failure) bool {
 	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.Latest != nil && a.FoundIn == a.group.Generation
 }

@@ -46,8 +46,8 @@ func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func
 	return first
 }
 
-// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed
-// for a reason other than clusterrun or the loss of a peer.
+// ownEnd reports whether a process printed an error that is not about a lost peer, or was killed by
+// something other than clusterrun or a peer's loss.
 func ownEnd(f spec.Failure) bool {
 	switch {
 	case f.Printed != nil:
@@ -58,8 +58,7 @@ func ownEnd(f spec.Failure) bool {
 	return f.Cause == spec.CauseOrigin && f.ExitCode < 0 && f.Signal != "SIGPIPE" && f.Signal != "SIGABRT"
 }
 
-// shown returns the time at which a process first showed its failure, by the wall clock of its
-// host.
+// shown returns when a process showed its failure, by the wall clock of its host.
 func shown(f spec.Failure) time.Time {
 	if f.Printed != nil {
 		return f.Printed.By

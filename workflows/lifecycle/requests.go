@@ -85,7 +85,7 @@ type (
 	RestartTasks   struct{ spec.TaskRequest }
 	SignalTasks    struct{ spec.SignalRequest }
 	StartTask      struct{ spec.StartTaskRequest }
-	// CaptureStacks captures the stacks of the named tasks, or of all tasks if none is named.
+	// CaptureStacks is for the named tasks, or for all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
 )
 
@@ -98,14 +98,14 @@ func (m *Machine) Check(e Event) error {
 	return nil
 }
 
-// Terminating a task that has ended has no effect, even if the task is restarted later, so only the
-// names must be valid.
+// Terminating an ended task does nothing, now or when it is restarted, so only the names must be
+// valid.
 func (e TerminateTasks) check(m *Machine) error {
 	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
-// apply terminates processes at any time, even to shorten a stop's grace. Tasks that have ended are
-// skipped, so that the request cannot affect their next process.
+// apply terminates processes at any time, even to shorten a stop's grace. Ended tasks are skipped,
+// so that the request cannot hit their next process.
 func (e TerminateTasks) apply(m *Machine) {
 	tasks := m.liveOf(e.Tasks)
 	if len(tasks) == 0 {
@@ -237,8 +237,8 @@ func (e StartTask) check(m *Machine) error {
 	return nil
 }
 
-// apply launches a task that has ended, whose earlier exit no longer counts, or a task that is not
-// in the spec, which ranks after all others.
+// apply launches an ended task, whose earlier exit no longer counts, or one outside the spec, which
+// ranks after all tasks.
 func (e StartTask) apply(m *Machine) {
 	started, _ := m.spec.AddedTask(e.StartTaskRequest) // as in check
 	t := m.named[started.Name()]

@@ -9,11 +9,10 @@ import (
 const (
 	// atOnce is the shortest delay of a timer: the server interprets 0 as "not given".
 	atOnce = time.Millisecond
-	// firstBackoff is the delay of the second quick restart in a row. It doubles with each one, up
-	// to longestBackoff.
+	// firstBackoff delays the second quick restart in a row. It doubles up to longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// stableAfter is the process age from which a failure no longer counts as quick.
+	// A failure does not count as quick if the process was at least stableAfter old.
 	stableAfter = time.Minute
 )
 

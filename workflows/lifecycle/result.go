@@ -92,8 +92,8 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 	return slow[:min(len(slow), maxSlow)]
 }
 
-// If a task was stopped between two processes, complete sets its exit to that of its last process,
-// whose failure has thereby become final.
+// complete sets a task's exit to its last process's if it was stopped between two processes,
+// because that failure has become final.
 func (t *task) complete(exits []spec.Exit) {
 	if t.Exit != nil || t.Launch < 0 || len(exits) == 0 {
 		return

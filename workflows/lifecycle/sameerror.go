@@ -11,8 +11,8 @@ import (
 // SameError counts consecutive failures with the same error and without progress, after which
 // another restart would not help.
 type SameError struct {
-	// Error identifies the last failure's error. It is empty if the error is unknown or due to the
-	// loss of a peer.
+	// Error identifies the last failure's error. It is empty if the error is unknown or due to a
+	// peer's loss.
 	Error string `json:"error,omitempty"`
 	Times int    `json:"times,omitempty"`
 	// Task is the only task that has shown the error, or empty if several have. If different tasks

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// State is the state with which a run continues in another workflow execution. It is taken between
-// two generations, or at a quiet moment within one.
+// State is a run's state when it continues in another workflow execution, taken between two
+// generations or at a quiet moment of one.
 type State struct {
 	Group    group    `json:"group"`
 	Together together `json:"together,omitzero"` // no stop is in force at a quiet moment
@@ -19,8 +19,7 @@ type State struct {
 	// Size and Arrivals come from the task list.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
-	// SilenceRestarts is the number of restarts by on_silence, and Notices the number of the run's
-	// notices.
+	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
 	Notices         int `json:"notices,omitempty"`
 	// Running reports whether a generation is running.

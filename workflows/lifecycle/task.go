@@ -45,17 +45,17 @@ type TaskState struct {
 	// all generations.
 	First   int         `json:"first,omitempty"`
 	Earlier []spec.Exit `json:"earlier,omitempty"`
-	// Unknown lists those processes of earlier launches on whose exits only their hosts can report.
+	// Unknown lists the processes of earlier launches that only their hosts can report on.
 	Unknown []unknownEnd `json:"unknown_ends,omitempty"`
 }
 
-// unknownEnd is a process on whose exit only its host can report.
+// unknownEnd is a process that only its host can report on.
 type unknownEnd struct {
 	Number int    `json:"number"`
 	Host   string `json:"host"`
 }
 
-// next returns the number of the task's next process.
+// next returns the number that follows its last process's.
 func (t *task) next() int {
 	switch {
 	case t.Exit != nil:
@@ -121,8 +121,7 @@ func (e HostGivenUp) apply(m *Machine) {
 	}
 }
 
-// giveUp records an exit for each earlier process on which only one of the given hosts could
-// report.
+// giveUp gives an exit to each earlier process that only one of the given hosts could report on.
 func (t *task) giveUp(hosts []string) {
 	earlier, unknown := slices.Clone(t.Earlier), []unknownEnd(nil)
 	for _, u := range t.Unknown {
@@ -144,8 +143,8 @@ func (t *task) keepEnd() {
 	}
 }
 
-// noteUnknown adds those processes of the last launch on which only its host can report: those that
-// the host replaced and, if the launch has no exit, the first one.
+// noteUnknown adds those processes of the last launch that only its host can report on: the ones
+// that it restarted and, without an exit, the first.
 func (t *task) noteUnknown() {
 	last := t.First
 	switch {

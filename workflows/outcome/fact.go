@@ -115,7 +115,7 @@ func Urgent(facts []Fact) []Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return !f.IsUrgent() || f.Kind == FactState })
 }
 
-// Has reports whether facts contains a fact of the given kind.
+// Has reports whether facts contains one of that kind.
 func Has(facts []Fact, kind Kind) bool {
 	return slices.ContainsFunc(facts, func(f Fact) bool { return f.Kind == kind })
 }

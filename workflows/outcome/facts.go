@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
-// maxAlike limits the facts of one kind, such as hosts that do not answer or slow tasks.
+// maxAlike limits facts of one kind: hosts that do not answer, slow tasks.
 const maxAlike = 8
 
 // Facts returns what is true about a run, most urgent first.

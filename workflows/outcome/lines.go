@@ -248,7 +248,7 @@ func (w *writer) doneBefore(f spec.Failure) {
 	}
 }
 
-// done returns a predicate that says when t finished, which f's process may have lost as its peer.
+// done returns, as a predicate, when a task finished that f's process may have lost as its peer.
 func done(f spec.Failure, t spec.TaskResult) string {
 	done := "ended with exit code 0"
 	if s := t.Exit.LastStep; s != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// names writes which tasks ended in the given way.
+// names writes which tasks had the given fate.
 func (w *writer) names(names []string, one, many, why string) {
 	if n := len(names); n > 0 {
 		if n > maxOthers {

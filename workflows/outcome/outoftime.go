@@ -64,8 +64,8 @@ func (w *writer) outOfTime() {
 	w.logs(*f)
 }
 
-// printed lists errors that are not about a peer and that tasks printed, earliest first. A program
-// may survive the failure of a thread for which other tasks are waiting.
+// printed lists errors that tasks printed about themselves, earliest first. A program may outlive a
+// thread that failed, while other tasks wait for that thread.
 func (w *writer) printed() {
 	first, f := w.r.FirstError, w.r.FirstFailure
 	all := which(w.r, func(t *spec.TaskResult) bool {
@@ -109,8 +109,7 @@ func (w *writer) doing(late []string) {
 	}
 }
 
-// telling returns the tasks whose stack files are worth reading: the outliers or, if there are
-// none, one task per class.
+// telling returns the tasks with stack files worth reading: the outliers, or else one per class.
 func (w *writer) telling() []string {
 	named := func(ranks stacktree.Ranks) (names []string) {
 		for _, t := range w.r.Tasks {

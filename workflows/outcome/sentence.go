@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Headline describes how the run with the given ID ended. It includes the exit code if the sentence
+// Headline describes the end of the run with that ID. It includes the exit code if the sentence
 // does not. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	what := "run"

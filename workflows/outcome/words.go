@@ -113,7 +113,7 @@ func place(task, host string) string {
 	return task
 }
 
-// which returns the tasks whose exit satisfies is.
+// which returns the tasks with an exit that satisfies is.
 func which(r *spec.RunResult, is func(*spec.TaskResult) bool) (all []*spec.TaskResult) {
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; t.Exit != nil && is(t) {

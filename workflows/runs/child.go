@@ -63,7 +63,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		// No workflow timeouts: they would close the run without its Release.
 	}
 	// The run itself refuses a bad spec, so changes to the rules do not change the parent's
-	// commands. The memo of a bad spec could be of any size.
+	// commands. The facts of a bad spec may have any size.
 	if s.Validate() == nil {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)

@@ -12,7 +12,7 @@ type Point struct {
 	From time.Time `json:"from"`
 	// Seconds is the interval's length. If it is 0, the [Point] is empty.
 	Seconds float64 `json:"seconds"`
-	// CPUs and GPUs are the numbers of CPUs and GPUs that the process kept busy.
+	// CPUs and GPUs are the numbers it kept busy.
 	CPUs    float64 `json:"cpus"`
 	MaxCPUs float64 `json:"max_cpus"`
 	GPUs    float64 `json:"gpus,omitempty"`
@@ -20,8 +20,8 @@ type Point struct {
 	// RSSBytes and GPUMemoryBytes are the largest samples.
 	RSSBytes       float64 `json:"rss_bytes"`
 	GPUMemoryBytes float64 `json:"gpu_memory_bytes,omitempty"`
-	// Steps is the number of steps that the program reported, or of barrier rounds of all tasks.
-	// StepSeconds is the mean step duration, excluding waits at barriers.
+	// Steps counts the steps that the program reported, or barrier rounds of all tasks. StepSeconds
+	// is the mean step duration, excluding waits at barriers.
 	Steps          float64 `json:"steps,omitempty"`
 	StepSeconds    float64 `json:"step_seconds,omitempty"`
 	MaxStepSeconds float64 `json:"max_step_seconds,omitempty"`
@@ -64,7 +64,7 @@ func Coarsen(points []Point, most int) []Point {
 		return points
 	}
 	now := points[len(points)-1].To()
-	// next holds the index of each following point, and cost the loss of detail if both are merged.
+	// next is the following point's index, and cost the loss of detail from merging both.
 	next, cost := make([]int, len(points)), make([]float64, len(points))
 	due := func(i int) {
 		if cost[i] = math.Inf(1); next[i] < len(points) {

@@ -59,8 +59,8 @@ func splitHost(addr string) (host, rest string, err error) {
 	return host, rest, nil
 }
 
-// hostSafe reports whether an IPv6 address contains only characters that are valid in a queue's
-// name. Its zone may contain others.
+// hostSafe reports whether an IPv6 address is free of characters that are valid in its zone but not
+// in a queue's name.
 func hostSafe(ip string) bool { return !strings.ContainsAny(ip, "/ ") && printable(ip) == ip }
 
 // IsLoopback reports whether a host means the machine itself: localhost, an IPv4 address in

@@ -71,7 +71,7 @@ func (a After) Wants() string {
 	return "run " + a.Run + " to succeed"
 }
 
-// Why returns the reason for skipping a run after an earlier run ended with the given outcome.
+// Why returns the reason for skipping a run after that outcome of an earlier run.
 func (a After) Why(end RunEnd) string {
 	switch end {
 	case EndedWell:

@@ -39,8 +39,8 @@ type BarrierMessage struct {
 	Host string `json:"host"`
 	// Queue is the host worker's queue, for [ActivityBarrierCheck].
 	Queue string `json:"queue"`
-	// Digest is the [ParticipantsDigest] of the tasks for which the host's tasks are waiting. Their
-	// names are in the [BarrierInput].
+	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. Their names
+	// are in the [BarrierInput].
 	Digest    string              `json:"digest"`
 	Arrived   []BarrierArrival    `json:"arrived,omitempty"`
 	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`

@@ -107,7 +107,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	return c, nil
 }
 
-// sizeUnits lists the units of sizes: powers of 1024 and of 1000.
+// sizeUnits are the units of sizes: powers of 1024, and of 1000.
 var sizeUnits = []struct {
 	name  string
 	bytes float64

@@ -202,8 +202,8 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt returns the line at an offset. It returns 0 for a one-line document, in which line numbers
-// are useless.
+// lineAt returns the line at an offset, or 0 in a one-line document, where line numbers are
+// useless.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {
 		return 0

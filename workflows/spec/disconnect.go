@@ -24,8 +24,8 @@ const (
 	// DefaultStopAfter is how long the processes of a multi-host run keep running without contact
 	// to a server.
 	DefaultStopAfter = Duration(2 * time.Minute)
-	// MinStopAfter is the minimum of either duration. A healthy host sends four heartbeats in this
-	// time, of which two may be lost.
+	// MinStopAfter is the minimum. A healthy host sends four heartbeats in this time, and two may
+	// get lost.
 	MinStopAfter = Duration(5 * time.Second)
 	// DefaultShort and DefaultLong are a run's two bounds if its hosts can reach each other.
 	DefaultShort, DefaultLong = Duration(15 * time.Second), Duration(10 * time.Minute)

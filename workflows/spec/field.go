@@ -9,8 +9,8 @@ import (
 
 // field describes a field of a spec, except for its Go type.
 type field struct {
-	// of consists of the Go type's name, a dot, and the field's JSON name. "[]" stands for list
-	// items and ".*" for map values.
+	// of is the Go type's name, a dot, and the field's JSON name. "[]" stands for list items and
+	// ".*" for map values.
 	of string
 	// doc describes the field.
 	doc string

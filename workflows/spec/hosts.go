@@ -174,7 +174,7 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	}
 }
 
-// Elastic contains the rules by which elastic runs, whose [Hosts.Count] is a range, get hosts.
+// Elastic contains the host rules for elastic runs, where [Hosts.Count] is a range.
 type Elastic struct {
 	JoinWait *Duration `json:"join_wait,omitempty"`
 	Grow     Grow      `json:"grow,omitempty"`
@@ -225,7 +225,7 @@ func (s *RunSpec) Whole(perHost int) *RunSpec {
 	return s.resized(perHost * most)
 }
 
-// resized returns the spec with the given number of tasks, by changing the count of the last type.
+// resized returns the spec with n tasks, by changing the last type.
 func (s *RunSpec) resized(tasks int) *RunSpec {
 	r := *s
 	r.Tasks = slices.Clone(s.Tasks)

@@ -24,7 +24,7 @@ const (
 	// FleetWorkflowType is the workflow type that tracks a queue's hosts and the runs waiting for
 	// free slots on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
-	// TaskQueue is the queue of the shared workflow workers. Host queues are named after it; see
+	// TaskQueue is the queue of shared workflow workers. Host queues are named after it; see
 	// [HostsQueue].
 	TaskQueue = "clusterrun"
 
@@ -259,7 +259,7 @@ const (
 	AttributeOwner = "ClusterRunOwner"
 	// AttributeVerdict is the run's final [Verdict].
 	AttributeVerdict = "ClusterRunVerdict"
-	// AttributeHost lists as many of the current or last hosts of a run's tasks as fit.
+	// AttributeHost lists the current or last hosts of a run's tasks, as many as fit.
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"

@@ -33,8 +33,7 @@ type Notice struct {
 	// Text is a sentence about the event, in the wording of reports.
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
-	// Run is the run's ID, Execution the ID of the run's first execution, and Name the name in its
-	// spec.
+	// Run is the run's ID, Execution the ID of its first execution, and Name its name in the spec.
 	Run       string `json:"run"`
 	Execution string `json:"execution"`
 	Name      string `json:"name,omitempty"`

@@ -36,7 +36,7 @@ var (
 	hostPatternSyntax = syntax{check: rule(checkHostPattern)}
 	constraintSyntax  = syntax{check: rule(checkConstraint)}
 	silenceSyntax     = syntax{pattern: silencePattern}
-	// elsewhere is for values that are checked elsewhere, in combination with others.
+	// elsewhere is for values that are checked in combination.
 	elsewhere = syntax{check: func(*checker, string, any) {}}
 )
 

@@ -15,8 +15,7 @@ import (
 
 // Problem is one mistake in a spec or a request.
 type Problem struct {
-	// Path is the path of the field, such as "tasks[1].overrides.3.env.A", or empty for the whole
-	// document.
+	// Path is the field, such as "tasks[1].overrides.3.env.A", or empty for the whole document.
 	Path string `json:"path,omitempty"`
 	// Line is the document's line, from 1. It is 0 if there is no document or if the document
 	// consists of one line.

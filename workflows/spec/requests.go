@@ -253,7 +253,7 @@ type RequestAnswer struct {
 	// Problems lists tasks on hosts that could not meet the request although at least one other
 	// host could.
 	Problems []TaskProblem `json:"problems,omitempty"`
-	// Files maps tasks to the paths of their captured stacks, each on the task's host.
+	// Files are the paths to captured stacks, by task, on each task's host.
 	Files map[string]string `json:"files,omitempty"`
 	// Stacks contains the captured stacks of the main threads, by rank; see [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`

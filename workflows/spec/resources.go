@@ -21,7 +21,7 @@ import (
 // In JSON and YAML they are a string ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
 type Resources []string
 
-// resourcesAuto, as the only item of [Resources], means all of the host's devices or CPUs.
+// resourcesAuto, as the only item of [Resources], means everything on the host.
 const resourcesAuto = "auto"
 
 // Auto reports whether r means all host resources.

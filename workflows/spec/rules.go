@@ -98,8 +98,8 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// GPUsPerTaskOf returns the number of exclusive GPUs for each task of a type. If it is 0, these
-// tasks share the GPUs of [RunSpec.DevicesOf].
+// GPUsPerTaskOf returns a type's exclusive GPUs per task. If it is 0, the task shares the GPUs of
+// [RunSpec.DevicesOf].
 func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	g := s.group(typ)
 	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {

@@ -23,8 +23,9 @@ import (
 //     directory or that point outside the shipped one;
 //   - the syntax of addresses, prefixes, patterns of hosts, constraints, sizes and limits, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;
-//   - sizes in bytes of arguments and variables, values of variables that clusterrun interprets, a
-//     variable with no source or two sources, and names in logs.filter;
+//   - sizes in bytes of arguments and variables, the values of variables that mean something to
+//     clusterrun, where a variable is taken from if that is nowhere or two places, and names in
+//     logs.filter;
 //   - devices with gpus_per_task;
 //   - devices and cpus given twice, and ranges of them that run backwards.
 func Schema() []byte {

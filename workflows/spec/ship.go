@@ -29,7 +29,7 @@ type ShipSweep struct {
 	Execution string `json:"execution"`
 }
 
-// Archive is a snapshot of a directory.
+// Archive is a directory snapshot.
 type Archive struct {
 	// Digest is the SHA-256 of the archive, in hex.
 	Digest string `json:"digest"`

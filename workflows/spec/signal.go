@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NoSignal stands for a signal without a name, and for the signal of a process that exited without
-// one. torch uses the same string.
+// NoSignal is the name for unnamed signals, and for processes that exited without a signal. The
+// string is torch's.
 const NoSignal = "<N/A>"
 
 // linuxSignals maps numbers to signals on most Linux architectures (not mips, sparc, alpha and

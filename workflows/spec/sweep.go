@@ -16,8 +16,8 @@ const (
 	// ActivityTrialsCheck finds finished trials among those that another execution of a sweep
 	// started.
 	ActivityTrialsCheck = "TrialsCheck"
-	// SignalStopTrials stops those trials of a sweep whose numbers match a pattern.
-	// SignalRetryTrials returns its failed trials to the queue.
+	// SignalStopTrials stops a sweep's trials with numbers that match a pattern. SignalRetryTrials
+	// returns its failed trials to the queue.
 	SignalStopTrials  = "stop-trials"
 	SignalRetryTrials = "retry-trials"
 )

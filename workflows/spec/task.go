@@ -114,7 +114,7 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 
 // AddedTask returns the task that a valid [StartTaskRequest] describes, which is either not in the
 // spec or has a changed command. If the type is in the spec, it provides the command, args,
-// directory and environment, even if the index exceeds the type's count. The caller sets the rank.
+// directory and environment even if the index exceeds the type's count. The caller sets the rank.
 // The error names the missing part.
 func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	typ, index, err := ParseTaskName(r.Task)

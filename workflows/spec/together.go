@@ -62,11 +62,11 @@ type Stopping struct {
 	Error *TogetherError `json:"error,omitempty"`
 	// Clean reports whether Error's kind does not count as a failure.
 	Clean bool `json:"clean,omitempty"`
-	// Asked is the time of the request, and Deadline the time at which tasks that are still running
-	// are stopped. Deadline is zero if the run was already ending.
+	// Asked is the time of the request, and Deadline the time when remaining tasks are stopped.
+	// Deadline is zero if the run was already ending.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Notice is the current notice, even if the tasks are not stopping together.
+	// Notice is the current notice even if the tasks are not stopping together.
 	Notice *StopNotice `json:"notice,omitempty"`
 }
 
@@ -100,8 +100,8 @@ func (r TogetherRequest) Bounded() TogetherRequest {
 	return r
 }
 
-// Clean reports whether an error of the given kind is a clean stop. An error without a kind never
-// is. The spec must include defaults.
+// Clean reports whether an error kind makes a clean stop. An error without a kind never does. The
+// spec must include defaults.
 func (s StopTogether) Clean(kind string) bool {
 	name := kind[strings.LastIndex(kind, ".")+1:]
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))

@@ -13,8 +13,8 @@ import (
 // MaxTasks limits a run's tasks.
 const MaxTasks = 10_000
 
-// MaxHosts limits the hosts of a run and those of a queue. Each needs an open activity or workflow,
-// or briefly two if it rejoins, and a server allows 2,000 per workflow.
+// MaxHosts limits a run's hosts, and a queue's. Each needs an open activity or workflow, and two
+// for a moment if it rejoins, while a server allows 2,000 per workflow.
 const MaxHosts = 1900
 
 // Validate checks the spec against all rules that do not depend on a host. File systems, ports
@@ -115,7 +115,7 @@ func checkRestarts(c *checker, s *RunSpec) {
 	}
 }
 
-// checkMPI refuses a spec in which a rank would wait for ranks that do not wait for it.
+// checkMPI refuses a spec if a rank would wait for ranks that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
 		c.add("env_profiles", "includes mpi, but a rank that restarts alone cannot rejoin the other ranks", "add restart_scope: group, or omit auto_restart")

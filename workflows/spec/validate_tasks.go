@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// TypeChief is the chief's task type. The chief is the task of this type with index 0.
+// TypeChief is the task type of the chief, which is its task 0.
 const TypeChief = "chief"
 
 func checkTasks(c *checker, s *RunSpec) {

@@ -86,7 +86,7 @@ func classOf(s Stack) *Class {
 	if len(c.Place) > 0 {
 		return c
 	}
-	// If there are no frames in user code, show the caller of the waiting function.
+	// Without frames in user code, show the wait's caller.
 	for _, f := range slices.Backward(s[:at]) {
 		if f.Kind != Kernel {
 			c.Place = append(c.Place, f)

@@ -22,6 +22,6 @@
 //  3. No rank is waiting for another. At least three quarters of the ranks, and at least three, are
 //     waiting in one place. The rest, which are elsewhere, are named.
 //
-// Ranks whose processes have exited count as not waiting. If all other ranks are waiting, a rank
-// whose stack is unknown or does not contain frames of its program is named as unknown.
+// Ended ranks count as not waiting. Ranks without a known stack, or without frames of their
+// program, are named as unknown if all other ranks are waiting.
 package stacktree

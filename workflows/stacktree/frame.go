@@ -26,14 +26,14 @@ const (
 
 // Functions of [Kernel] frames that are not system calls.
 const (
-	// OnCPU is the state of a running thread.
+	// OnCPU is a running thread.
 	OnCPU = "on a processor"
 	// Uninterruptible precedes the system call of a thread in uninterruptible sleep.
 	Uninterruptible = "uninterruptible sleep"
 	// NoDescriptors is the system call of a thread that sleeps by calling select without
 	// descriptors.
 	NoDescriptors = "select without descriptors"
-	// Stopped is the state of a thread that was stopped by a signal or a debugger.
+	// Stopped is a thread stopped by a signal or a debugger.
 	Stopped = "stopped"
 )
 
@@ -73,8 +73,7 @@ func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
 
-// libraryDirs lists directories in the paths of modules that are part of Python or come from a
-// package index.
+// libraryDirs occur in the paths of modules that come with Python or from a package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
 
 // inOwnPackage reports whether a file belongs to clusterrun's Python modules, in python/DIGEST of
@@ -116,7 +115,7 @@ const (
 // Omitted is the function name in the frame that replaces a deep stack's middle.
 const Omitted = "…"
 
-// bounded drops the middle of a deep stack, where a recursion repeats.
+// bounded drops a deep stack's middle, where recursion repeats.
 func (s Stack) bounded() Stack {
 	if len(s) <= mostOuter+1+mostInner {
 		return s

@@ -12,8 +12,8 @@ type Motion struct {
 	// After is the time between the two captures, in seconds, or 0 if there was no second one.
 	After float64 `json:"after_seconds,omitempty"`
 	// Moved are the ranks that were in different program lines, or in a different collective. Same
-	// is the number of ranks that were not. Unknown is the number of ranks whose motion is unknown,
-	// because they ended or because their stack is missing or does not contain program code.
+	// counts the ranks that were not. The motion of Unknown ranks is unknown because they ended, or
+	// because their stack is missing or does not contain program code.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
@@ -72,7 +72,7 @@ func (m Motion) Join(o Motion) Motion {
 }
 
 // String returns a line such as "1s later ranks 0-1 were in other lines: slow rather than stuck",
-// or "" if there was no second capture.
+// or "" without a second look.
 func (m Motion) String() string {
 	if m.After == 0 {
 		return ""

@@ -11,7 +11,7 @@ type Tree struct {
 // Node is a frame that some stacks share, with the inner frames of these stacks.
 type Node struct {
 	Frame
-	// Ranks are the ranks whose innermost frame this is.
+	// Ranks are the ranks with this as their innermost frame.
 	Ranks Ranks `json:"ranks,omitempty"`
 	// Calls are the inner frames, in the order of their fields.
 	Calls []Node `json:"calls,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lateRatio is the ratio to the peers' median from which a task or a host is named.
+// lateRatio is the minimum ratio to the peers' median for naming a task or a host.
 const lateRatio = 1.25
 
 // Task describes a task for [Find].

@@ -13,9 +13,9 @@ const (
 	// window is the number of reports kept per task. It is divisible by 2 to 6, so that a program
 	// in which every second to sixth step is long shows the same share of long steps at any time.
 	window = 60
-	// least is the minimum number of steps and of reports required for a conclusion.
+	// least is the minimum number of steps, and of reports, for a conclusion.
 	least = 10
-	// cutShare is the inverse of the share of reports dropped at either end.
+	// At either end, one report in cutShare is dropped.
 	cutShare = 5
 )
 

@@ -34,7 +34,7 @@ func StateNamed(word string) State {
 	return Failed
 }
 
-// Resumption is the initial state of every execution of a sweep except the first.
+// Resumption is a sweep execution's initial state, unless it is the first.
 type Resumption struct {
 	Machine Snapshot `json:"machine"`
 	// Open lists the unfinished trials that earlier executions started.

@@ -47,8 +47,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// StateOfResult returns the state of a trial that ended with result r. A trial without a result has
-// failed.
+// StateOfResult returns an ended trial's state. A trial without a result has failed.
 func StateOfResult(r *spec.RunResult) State {
 	switch {
 	case r == nil:
@@ -59,7 +58,7 @@ func StateOfResult(r *spec.RunResult) State {
 	return StateOf(r.Verdict)
 }
 
-// StateOf returns the state of a trial that ended with verdict v.
+// StateOf returns a trial's state for verdict v.
 func StateOf(v spec.Verdict) State {
 	switch v {
 	case spec.VerdictSucceeded:
@@ -82,7 +81,7 @@ type Machine struct {
 	// took is the total duration of finished timed trials.
 	took  time.Duration
 	timed int
-	// lost holds, for each trial, the number of hosts with which it was lost.
+	// lost counts the hosts that each trial was lost with.
 	lost map[int]int
 	// waits reports whether trials must wait to start, and skipped whether none may start anymore.
 	waits, skipped bool
@@ -190,12 +189,11 @@ func (e Ended) step(m *Machine) []Action {
 	return m.advance(nil, e.Now)
 }
 
-// maxLost limits the number of hosts with which a trial may be lost, because the trial may be the
-// cause.
+// maxLost limits how many hosts a trial may be lost with, because it may be the cause.
 const maxLost = 3
 
-// unlessLost returns the state to record for a trial that has ended. A trial that was lost with its
-// host becomes pending again.
+// unlessLost returns an ended trial's state. A trial that was lost with its host returns to
+// pending.
 func (m *Machine) unlessLost(trial int, state State) State {
 	if state != Lost {
 		return state
@@ -365,7 +363,7 @@ type Snapshot struct {
 	Started map[int]time.Time `json:"started,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
-	// Lost holds, for each trial, the number of hosts with which it was lost.
+	// Lost counts the hosts that trials were lost with.
 	Lost map[int]int `json:"lost,omitempty"`
 }
 
@@ -419,8 +417,8 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	return m, nil
 }
 
-// Again returns the state of a sweep that has ended with its unsuccessful trials queued again, and
-// the number of these trials. states is as in [Snapshot].
+// Again returns an ended sweep's state with its unsuccessful trials queued again, and their number.
+// states is as in [Snapshot].
 func Again(states string) (Snapshot, int, error) {
 	m, err := Resume(Snapshot{States: states}, Rules{})
 	if err != nil {

@@ -55,7 +55,7 @@ func isObject(value json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(value), []byte("{"))
 }
 
-// Best returns the indices of the best trials among those with a number, best first.
+// Best returns the indices of trials with a number, best first.
 func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	numbers := make([]float64, n)
 	for i := range n {
@@ -79,8 +79,8 @@ func (o Order) Best(n int, of func(i int) (float64, bool)) (best []int) {
 	return best
 }
 
-// Keys returns the keys of a trial for [ParseOrder]. These are the numbers in a returned object,
-// except nested ones, "value" if a number was returned, and the metrics.
+// Keys returns a trial's keys for [ParseOrder]: a returned object's numbers, except nested ones,
+// "value" for a returned number, and the metrics.
 func Keys(value json.RawMessage, metrics map[string]float64) (keys []string) {
 	var object map[string]json.RawMessage
 	_ = json.Unmarshal(value, &object) // object remains nil on errors

@@ -103,8 +103,8 @@ func parseAxis(name, text string) (a axis, rest string, err error) {
 	}
 }
 
-// parseRange parses FIRST..LAST or FIRST..LAST..STEP, as in a shell's braces. It returns any other
-// string unchanged.
+// parseRange parses FIRST..LAST or FIRST..LAST..STEP, like a shell's braces. Any other string
+// stands for itself.
 func parseRange(name, text string) (item, error) {
 	i := item{text: text, count: 1}
 	parts := strings.Split(text, "..")

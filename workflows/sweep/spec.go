@@ -20,8 +20,8 @@ type Spec struct {
 type Rules struct {
 	// AtMost limits how many trials run at a time.
 	AtMost int `json:"at_most"`
-	// MaxFailures is the number of failed trials that the sweep tolerates. After one more failure,
-	// no further trials are started. nil means no limit.
+	// MaxFailures is how many failed trials the sweep tolerates. After one more it does not start
+	// another. nil means no limit.
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 

@@ -29,8 +29,7 @@ type Client struct {
 	giveUpAfter time.Duration
 }
 
-// errCertificate means that the certificate of the service that answers is not the one that the run
-// reported.
+// errCertificate is returned if the run does not know the service that answers.
 var errCertificate = errors.New("the run does not have this certificate; another host worker uses that address, or its state directory was recreated")
 
 const (

@@ -40,9 +40,9 @@
 // A request needs a token (Authorization: Bearer). The token names a run and the directory that
 // contains the run's files. If the host worker runs as root, it also names the tasks' user, as whom
 // the files are read. The token is signed with a key in the state directory, so the host need not
-// store it, and files can be read for as long as they exist, even if the run was forgotten long
-// ago. Anyone who may query a run's status receives the token from the run. Requests without a
-// valid token always get the answer 404, whatever the reason.
+// store it, and files can be read for as long as they exist even if the run was forgotten long ago.
+// Anyone who may query a run's status receives the token from the run. Requests without a valid
+// token always get the answer 404, whatever the reason.
 //
 // Questions about leases require a separate token, which only the run's hosts receive.
 //

@@ -30,8 +30,8 @@ type Listing struct {
 // Query selects the output to send to a client.
 type Query struct {
 	Selection tasklog.Selection `json:"selection"`
-	// Cursors are the positions that the client has reached. All other streams start at the
-	// beginning of the selection.
+	// Cursors are the positions that the client has reached; other streams start where the
+	// selection does.
 	Cursors []Cursor `json:"cursors,omitempty"`
 	// WholeLines reports whether unfinished lines are held back; see [tasklog.WholeLines].
 	WholeLines bool `json:"whole_lines,omitempty"`

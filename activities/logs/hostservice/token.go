@@ -23,7 +23,7 @@ type grant struct {
 	// User contains the IDs of the tasks' user. as is set if that is not our own user.
 	User *numbers       `json:"user,omitempty"`
 	as   *hostuser.User // set by asUser
-	// Archive is the digest of an archive.
+	// Archive is the archive's digest.
 	Archive string `json:"archive,omitempty"`
 	Store   bool   `json:"store,omitempty"`
 	// Witness allows the run's other hosts only to ask questions.

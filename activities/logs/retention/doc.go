@@ -18,7 +18,7 @@
 //
 // The note is written before the first process starts. It names the run's host and state directory.
 // Hosts may share a log directory and have state directories with the same path, so other hosts'
-// files are skipped. The note is rewritten when the run has ended. Logs without a note are also
+// files are skipped. The note is rewritten when the run has finished. Logs without a note are also
 // skipped.
 //
 // # How it goes

@@ -66,7 +66,7 @@ func (l *Logs) Lock() error {
 type Entry struct {
 	// RunID is the run's ID, and Execution the short ID of its first execution.
 	RunID, Execution string
-	// Note is nil if the execution does not have one.
+	// Note is nil if the execution lacks one.
 	Note *Note
 	dir  string // of the run, in the log directory
 }

@@ -24,7 +24,7 @@ type Note struct {
 	Run runkey.Run `json:"run"`
 	// Host is the host worker's machine, as named by [Host].
 	Host string `json:"host"`
-	// State is the path of the host worker's state directory.
+	// State is the host worker's state directory.
 	State string    `json:"state"`
 	Began time.Time `json:"began"`
 	// Ended is zero until the run has ended.
@@ -42,8 +42,8 @@ func namesOf(workflowID, runID string) (run, execution string) {
 	return filepath.Split(tasklog.RunDir("", workflowID, runID))
 }
 
-// Begin records that a run's logs are in a log directory, even if the existing note reports that
-// the run has ended. The caller must be able to write to the directory.
+// Begin records that a run's logs are in a log directory even if the existing note reports that the
+// run has finished. The caller must be able to write to the directory.
 func Begin(logDir string, run runkey.Run, state string) error {
 	return change(logDir, run.WorkflowID, run.RunID, func(n *Note) bool {
 		if n.Run == run && n.Host == Host() && n.State == state && n.Ended.IsZero() {

@@ -16,11 +16,11 @@ import (
 // Past describes the runs in a log directory, and their other files on this host.
 type Past struct {
 	*Logs
-	// Home is the directory that contains the state directories of those host workers whose runs
-	// may be removed.
+	// Home is the directory with the state directories of the host workers that the removable runs
+	// belong to.
 	Home string
-	// Holds reports whether a state directory contains a run's plan, or a journal of the run that
-	// is not released.
+	// Holds reports whether a state directory contains a run's plan, or an unreleased journal of
+	// it.
 	Holds func(state string, run runkey.Run) bool
 }
 
@@ -100,7 +100,7 @@ func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.W
 type Policy struct {
 	// Home is the same as in [Past].
 	Home string `json:"home"`
-	// For limits how long logs are kept after their run has ended; 0 means no limit.
+	// For limits how long logs are kept after their run has finished; 0 means no limit.
 	For time.Duration `json:"for,omitempty"`
 	// MaxBytes is the same as in [Rule].
 	MaxBytes int64 `json:"most_bytes,omitempty"`

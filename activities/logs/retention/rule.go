@@ -28,7 +28,7 @@ type Facts struct {
 	Server Answer
 	// Noted reports whether the note records the run's end.
 	Noted bool
-	// Gone reports whether the state directory of the run's host worker is gone.
+	// Gone reports whether its host worker's state directory is gone.
 	Gone  bool
 	Ended time.Time
 	Bytes int64

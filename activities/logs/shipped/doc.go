@@ -6,7 +6,7 @@
 // times and owners, and with modes of which only the executable bits are kept. So the same content
 // always results in the same archive. An archive is identified by its digest, which is its SHA-256.
 //
-// Pack omits files that match a .gitignore file, even if git tracks them. This includes .gitignore
+// Pack omits files that match a .gitignore file even if git tracks them. This includes .gitignore
 // files above the directory, up to the root of its git checkout. It also omits .git and the files
 // that the caller excludes. Files are read and links are followed through [os.Root], so nothing
 // outside the directory can be packed. If there is a symbolic link that leads out of the directory,

@@ -192,7 +192,7 @@ func (in *Incoming) Close() {
 	_ = os.Remove(in.file.Name()) // a committed file has another name
 }
 
-// Upload describes a run whose archive is fetched from this host.
+// Upload describes a run that fetches its archive from this host.
 type Upload struct {
 	WorkflowID string `json:"run"`
 	// Namespace is the run's namespace, and Server its server's identity, if known.

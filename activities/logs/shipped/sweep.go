@@ -14,10 +14,10 @@ import (
 type Needs struct {
 	// Held reports whether the host still needs a run's files.
 	Held func(runkey.Run) bool
-	// Used reports whether an archive is shipped by a run whose files the host still needs.
+	// Used reports whether a run that the host is not done with ships an archive.
 	Used func(digest string) bool
-	// Over reports whether a run whose archive is fetched from this host is known to have ended. It
-	// is called only when the answer matters. If Over is nil, no run is known to have ended.
+	// Over reports whether a run that fetches its archive from this host has ended, if known. It is
+	// called only when the answer matters. If Over is nil, it is never known.
 	Over func(Upload) bool
 }
 

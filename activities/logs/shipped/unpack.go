@@ -14,7 +14,7 @@ import (
 )
 
 // unpack unpacks an archive of the given size into an empty directory. It never writes outside the
-// directory, even if the archive is hostile.
+// directory even if the archive is hostile.
 func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

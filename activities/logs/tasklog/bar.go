@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// maxBar limits the state of a progress bar. Anything longer is treated as text.
+// maxBar limits the state of a progress bar. Anything longer is text.
 const maxBar = 4 << 10
 
 // bar is an unfinished line with a carriage return. Text after the carriage return overwrites the

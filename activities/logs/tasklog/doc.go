@@ -12,7 +12,7 @@
 // where n is the number of the process, counted over the task's life. So nothing is ever
 // overwritten. [Prune] removes a task's oldest attempts if there are too many. [LastLines],
 // [ReadErrorFile] and [ReadResult] read the files that a process left behind; each reads only a
-// limited part, even if the process wrote much more. A [Start] records how the process was started.
+// limited part even if the process wrote much more. A [Start] records how the process was started.
 // [HandOn] passes an error file on to the launcher that started this program. [Usage] records the
 // process's resource usage over time, in at most 16 KB.
 //

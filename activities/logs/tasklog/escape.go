@@ -45,7 +45,7 @@ var passes = func() (t [256]bool) {
 	return t
 }()
 
-// safe returns the length of the prefix of text that need not be filtered.
+// safe returns the length of text's prefix that does not need a filter.
 func safe(text []byte) int {
 	for i, b := range text {
 		if !passes[b] {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// filteredPrefix is the prefix of the names of a [Collector]'s files.
+// filteredPrefix starts the names of a [Collector]'s files.
 const filteredPrefix = "filtered_"
 
 // maxMatched limits how much of a line is searched for the strings.

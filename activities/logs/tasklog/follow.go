@@ -54,7 +54,7 @@ type Follower struct {
 const (
 	// pollEvery is the minimum time between two checks of the files.
 	pollEvery = 50 * time.Millisecond
-	// pollShare is the inverse of the maximum share of time spent on checking files.
+	// At most 1/pollShare of the time is spent checking files.
 	pollShare = 20
 )
 

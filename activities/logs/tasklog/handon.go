@@ -30,7 +30,7 @@ func HandOn(from, to string, exitCode int) (replaced bool, err error) {
 	return HandOnContent(b, to, exitCode)
 }
 
-// HandOnContent is like [HandOn], but takes the content of the error file.
+// HandOnContent is like [HandOn], but is given the error file's content.
 func HandOnContent(b []byte, to string, exitCode int) (replaced bool, err error) {
 	if exitCode != 0 {
 		b = withErrorCode(b, exitCode)

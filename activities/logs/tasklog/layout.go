@@ -21,8 +21,7 @@ const (
 	StderrFile = "stderr.log"
 	ErrorFile  = "error.json"
 	ResultFile = "result.json"
-	// TracePrefix is the prefix of the names of torch's Flight Recorder files. It is followed by
-	// the rank.
+	// TracePrefix starts the names of torch's Flight Recorder files; the rank follows.
 	TracePrefix = "torch_trace_rank_"
 )
 
@@ -59,7 +58,7 @@ func shortRunID(runID string) string {
 	return runID[strings.LastIndexByte(runID, '-')+1:]
 }
 
-// maxFileName leaves a margin below Linux's limit of 255 bytes.
+// maxFileName leaves a margin under Linux's limit of 255 bytes.
 const maxFileName = 200
 
 // fileName returns a file name for any string. Different strings have different names. Letters,
@@ -146,7 +145,7 @@ func Attempts(runDir string) (map[int][]int, error) {
 	return byRank, err
 }
 
-// numbered returns the numbers of the directories whose names consist of prefix and a number.
+// numbered returns the numbers of the directories with names that consist of prefix and a number.
 func numbered(dir, prefix string) ([]int, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -164,7 +163,7 @@ func numbered(dir, prefix string) ([]int, error) {
 	return out, ignoreMissing(err)
 }
 
-// number parses N in the name <prefix>N, in the form in which it is written.
+// number parses N in the name <prefix>N, as we write it.
 func number(name, prefix string) (int, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.Atoi(text)

@@ -34,7 +34,7 @@ type place struct {
 	closed   bool
 }
 
-// repeatEvery is the interval at which unfinished bars are shown.
+// repeatEvery is the interval of showing unfinished bars.
 const repeatEvery = 10 * time.Second
 
 func newPlace(w io.Writer, o ConsoleOptions) *place {

@@ -17,7 +17,7 @@ type Report struct {
 	Message string
 	// Callstack is empty if the program did not report one.
 	Callstack string
-	// Timestamp is the time that the program reported, or zero if it did not report one.
+	// Timestamp is the program's own; zero if it reported none.
 	Timestamp time.Time
 	// Written is the time of the last write to the file, by its file system's clock.
 	Written time.Time

@@ -17,14 +17,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// StartFile contains the process's [Start]. Only the process's user may read it, even if other
-// users may read the logs.
+// StartFile contains the process's [Start]. Only the process's user may read it even if other users
+// may read the logs.
 const StartFile = "start.json"
 
 // Start records details of a process's start that its run's spec does not contain, for a later
 // comparison with another process.
 type Start struct {
-	// Version is the version of clusterrun that started the process.
+	// Version is the clusterrun version that started it.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
 	// Files lists the program and the files named by its arguments.
@@ -36,7 +36,7 @@ type Start struct {
 	Set       map[string]*string `json:"set"`
 }
 
-// File is the state of a file when a process was started.
+// File is a file's state when a process was started.
 type File struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`

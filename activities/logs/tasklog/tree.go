@@ -10,7 +10,7 @@ import (
 
 type processKey struct{ attempt, rank int }
 
-// process is the state of one process directory.
+// process is one process directory's state.
 type process struct {
 	processKey
 	dir string

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// UsageFile contains a process's resource usage over time: records of package series, of which the
-// newest is last. When the file contains twice keptPoints points, points are merged.
+// UsageFile contains a process's resource usage over time: records of package series, with the
+// newest appended last. When it holds twice keptPoints, points are merged.
 const UsageFile = "usage"
 
 // MetricsFile contains the metrics that a process reported over time, with a line of JSON for each
@@ -39,8 +39,8 @@ type Usage struct {
 }
 
 const (
-	// maxPending limits how long points are collected, and pendingShare is the inverse of the share
-	// of the process's life so far that also limits it.
+	// maxPending is the maximum time to collect points, and pendingShare its inverse share of the
+	// process's life so far.
 	maxPending, pendingShare = 2 * time.Minute, 10
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxBlock limits the number of lines in an error, in case a block has no end.
+// maxBlock limits an error's lines, to terminate blocks without an end.
 const maxBlock = 5000
 
 // pythonBlock reads a traceback's frames and the exception's line.
@@ -110,7 +110,7 @@ func javaBlock(f *Finding, s *blockState, line []byte) bool {
 	case s.lines > maxBlock:
 		return false
 	case s.lines == 1:
-		// The line has the form `Exception in thread "main" java.lang.Error: text`.
+		// `Exception in thread "main" java.lang.Error: text` is the line before.
 		if _, rest, ok := strings.Cut(strings.TrimPrefix(f.Line, `Exception in thread "`), `" `); ok {
 			f.Line = rest
 		}

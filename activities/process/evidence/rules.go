@@ -108,7 +108,7 @@ var insides = []rule{
 // are not examined further.
 var stems = []string{"rror", "WARN", "Sanitizer", "ssertion", "peer", "onnect", "ipe", "ocket", "imed out", "imeout", "emote", "CUDA", "EOF", "MPI_", "NAVAILABLE"}
 
-// lostPeer lists lower-case phrases that occur in errors caused by the exit of another process.
+// lostPeer lists lower-case phrases in errors that another process's exit causes.
 var lostPeer = []string{
 	"closed by peer", "closed by remote peer", "reset by peer", "reset by remote", "broken pipe", "brokenpipeerror",
 	"connectionreseterror", "connectionabortederror", "connectionrefusederror", "connection refused", "connection aborted",

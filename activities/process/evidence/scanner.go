@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxLine is the number of bytes of a line that are examined.
+	// maxLine is how many bytes of a line are examined.
 	maxLine = 1024
 	// maxText limits [Finding.Line], and maxPlace [Finding.Place], in bytes.
 	maxText  = 240
 	maxPlace = 120
-	// maxFindings limits the findings of a stream. The oldest ones are dropped.
+	// maxFindings limits a stream's findings. The oldest are dropped.
 	maxFindings = 64
 )
 

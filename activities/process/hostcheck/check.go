@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Check is a host check. It is either a command of the host's operator or a built-in check.
+// Check is a host check: its operator's command or, without one, a built-in check.
 type Check struct {
 	Name string `json:"name"`
 	// Command is a command line for sh.

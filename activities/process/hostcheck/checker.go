@@ -105,7 +105,7 @@ func (k *Checker) Results() (list []fleet.CheckResult) {
 	return list
 }
 
-// Failing returns the checks that fail or do not have a result yet.
+// Failing returns the checks that fail or lack a result so far.
 func (k *Checker) Failing() (list []fleet.FailedCheck) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

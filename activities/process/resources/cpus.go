@@ -22,7 +22,7 @@ type CPU struct {
 	Package int
 }
 
-// mostCPUs limits CPU numbers. Specs have the same limit.
+// mostCPUs limits CPU numbers, like a spec.
 const mostCPUs = 8192
 
 // allowedCPUs returns the CPUs that a process may run on.

@@ -2,9 +2,9 @@
 // `devices` and `cpus`. [Read] lists the host's devices, and [Inventory.Split], which is pure,
 // assigns them.
 //
-// A list is divided, in local rank order, among those of the host's tasks whose types use it. If a
-// type has its own list, the list is divided among that type's tasks; all other types use the run's
-// list. Two lists in a spec may overlap.
+// A list is shared, in local rank order, by the host's tasks of the types that use it. A type with
+// its own list divides it among its own tasks; all other types use the run's list. Two lists in a
+// spec may overlap.
 //
 // Devices are dealt in turn: if there are devices 0 to 3, two tasks get "0,2" and "1,3". There must
 // be at least one device per task. A task numbers its visible devices from 0, so a program that

@@ -23,7 +23,7 @@ const (
 // GPUs are the host worker's visible GPUs.
 type GPUs struct {
 	Vendor Vendor
-	// Count is the number of visible GPUs, including those that the host worker does not use.
+	// Count counts the visible GPUs, including those that the host worker does not use.
 	Count int
 	// Visible lists the GPUs that the host worker uses, in the format of CUDA_VISIBLE_DEVICES.
 	Visible []string

@@ -24,7 +24,7 @@ const (
 	maxAnswer = 512 << 10
 )
 
-// pendingAnswer is the answer of a process that was asked.
+// pendingAnswer is an asked process's answer.
 type pendingAnswer struct {
 	*process
 	// file remains readable after the process exits.

@@ -17,7 +17,7 @@ type Task struct {
 	PID int
 	// Head holds the file's first lines.
 	Head []string
-	// LogDir is the directory in which the task's processes may answer, or empty.
+	// LogDir is the directory where its processes may answer, or empty.
 	LogDir string
 	// Dir is the file's directory, within Root, and links must not lead out of Root. Prefix is the
 	// start of the file's name.
@@ -31,7 +31,7 @@ type Task struct {
 // Result is the result of capturing one task.
 type Result struct {
 	Name string
-	// File is the path of the capture's file.
+	// File is the path of the capture.
 	File string
 	// Stack is the stack of the main thread in the process that does the task's work, or empty if
 	// unknown.
@@ -49,7 +49,7 @@ var (
 )
 
 const (
-	// atOnce is the number of processes that are read at a time.
+	// atOnce is how many processes are read at a time.
 	atOnce = 16
 	// reserve is the time reserved for answers and writing.
 	reserve = answerBound + 500*time.Millisecond

@@ -43,16 +43,15 @@
 //
 // # What belongs to a task
 //
-// A task's processes are those in its leader's session, all descendants, and processes that have
-// left both but are still in the leader's cgroup or have its cookie, both of which the supervisor
-// assigned.
+// A task owns its leader's session, all descendants, and processes that left both but keep the
+// leader's cgroup or cookie, which the supervisor assigned.
 //
 // # Bounds
 //
-// Everything is limited: the processes of a task, the threads of a process, the bytes of an answer,
-// and above all the time. Reading some files in /proc requires locks of the process that they
-// describe, and hangs if the process does. So each process is read by a goroutine that can be
-// abandoned, and reads that may hang come last. The file lists what is missing.
+// Everything is limited: a task's processes, a process's threads, an answer's bytes, and above all
+// time. Reading some files in /proc waits for locks of the process that they describe, and hangs
+// with it. So a goroutine that can be abandoned reads each process, and reads that may hang come
+// last. The file names the missing parts.
 //
 // Kernel stacks require root. If Yama restricts ptrace, system calls are also missing.
 package stacks

@@ -165,7 +165,7 @@ func parsePythonFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Python, Function: printable(function, maxName), File: printable(rest[:at], maxName), Line: n}, true
 }
 
-// belowPython returns the native frames below the interpreter's innermost frame.
+// belowPython returns the native frames that the interpreter last called.
 func belowPython(s stacktree.Stack) stacktree.Stack {
 	for i, f := range slices.Backward(s) {
 		if file := path.Base(f.File); strings.HasPrefix(file, "python") || strings.HasPrefix(file, "libpython") {

@@ -198,7 +198,7 @@ func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Native, Function: printable(function, maxName), File: printable(module, maxName)}, true
 }
 
-// startsThreads reports whether function is one with which every thread starts.
+// startsThreads reports whether every thread starts with function.
 func startsThreads(function string) bool {
 	switch strings.TrimLeft(function, "_") {
 	case "start", "libc_start_main", "libc_start_call_main", "start_thread", "clone", "clone3":

@@ -13,13 +13,13 @@ const Signal = 60
 // A process answers in the file with this name followed by a dot and its process ID.
 func AnswerBase(logDir string) string { return filepath.Join(logDir, "stacks") }
 
-// answerFile returns the file in which process pid answers.
+// answerFile returns the file where process pid answers.
 func answerFile(logDir string, pid int) string {
 	return AnswerBase(logDir) + "." + strconv.Itoa(pid)
 }
 
-// memoryFile returns how /proc shows the file in memory in which a process may answer. Python
-// programs do so.
+// memoryFile returns how /proc shows the file in memory where a process may answer, like Python
+// programs.
 func memoryFile(pid int) string {
 	return "/memfd:clusterrun-stacks." + strconv.Itoa(pid) + " (deleted)"
 }

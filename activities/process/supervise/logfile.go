@@ -14,7 +14,7 @@ const (
 	lastWords = time.Second
 )
 
-// LogFile is a log file that never makes the supervisor wait, even if the file's reader stops
+// LogFile is a log file that never makes the supervisor wait even if the file's reader stops
 // reading or its disk hangs. One goroutine writes. Messages that do not fit into its queue are
 // dropped and counted.
 type LogFile struct {

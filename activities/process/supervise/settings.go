@@ -47,8 +47,7 @@ type Settings struct {
 
 	// Files are the numbers of inherited files; 0 means none.
 	Files descriptors `json:"files"`
-	// Build is the build of the program that starts the supervisor, and Starter that program's
-	// file.
+	// Build is the starting program's build, and Starter its file.
 	Build   string `json:"build"`
 	Starter string `json:"starter"`
 }
@@ -66,7 +65,7 @@ type Files struct {
 	// Lifeline is a pipe that closes when the owner is gone. Side is a socket to a side in another
 	// process, and Link a socket to the owner. If Side is nil, the supervisor starts a side.
 	Lifeline, Side, Link *os.File
-	// Ready is a pipe to which the supervisor writes when a side first serves.
+	// Ready is a pipe that is written to when a side first serves.
 	Ready *os.File
 	// Stdin, Stdout and Stderr are the files for tasks; see [supervisor.Owner].
 	Stdin, Stdout, Stderr *os.File

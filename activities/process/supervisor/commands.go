@@ -272,7 +272,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	return PortLeaseReply{Ports: got}, err
 }
 
-// logOf returns a log whose entries name a run.
+// logOf returns a log with entries that name a run.
 func (s *supervisor) logOf(r *run) *slog.Logger {
 	return s.log.With("run", r.key.WorkflowID)
 }

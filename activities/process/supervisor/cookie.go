@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// CookieVar is the environment variable that identifies a process's task, even if the process has
+// CookieVar is the environment variable that identifies a process's task even if the process has
 // left its session and its parents have exited.
 const CookieVar = "CLUSTERRUN_COOKIE"
 

@@ -88,8 +88,8 @@
 //     to its file when the process ends. Instead of a terminal the process gets a pseudoterminal.
 //     Only a foreground process gets the terminal itself; its file then contains a note that there
 //     is no output.
-//   - If the disk hangs or the reader of the owner's output pauses, writers wait. Exits are
-//     reported after KillBound, without the missing output.
+//   - If the disk hangs or the owner's reader pauses, writers wait, and exits are reported after
+//     KillBound without the missing output.
 //
 // Output costs four open files per process and a few kilobytes of kernel memory. A pipe holds up to
 // 64 KiB, or 256 KiB once it has been nearly full. A run uses one goroutine per processor, but at

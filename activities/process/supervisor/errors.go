@@ -6,8 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// Errors of requests. errors.Is recognizes them in errors that a [Client] returns, whose messages
-// contain details.
+// Request errors. errors.Is works on what a [Client] returns; the message contains details.
 var (
 	// ErrFenced means that the task has a newer commander.
 	ErrFenced = errors.New("fenced")

@@ -98,7 +98,7 @@ func loadJournal(path, hash string) (*run, contents, error) {
 		raw = rest
 		var rec record
 		if err := json.Unmarshal(line, &rec); err != nil || !whole {
-			// A line without a newline was never finished, even if it parses.
+			// A line without a newline was never finished even if it parses.
 			if whole {
 				c.damaged = true
 			}

@@ -13,7 +13,7 @@ import (
 
 type orphan struct {
 	ticks uint64
-	// owner is the process from which the orphan descends, or nil if unknown.
+	// owner is the process that it descends from, or nil if unknown.
 	owner *process
 	// ours reports whether the orphan belongs to this instance, but to a process that is no longer
 	// known.
@@ -144,7 +144,7 @@ func (o *orphan) count() {
 	}
 }
 
-// attribute finds the process from which an orphan descends.
+// attribute finds the process that an orphan descends from.
 func (r *reaper) attribute(pid int, o *orphan) {
 	stat, err := proc.ReadStat(pid)
 	if err != nil {

@@ -102,7 +102,7 @@ type Command struct {
 	// Foreground reports whether the process gets the owner's stdin, stdout and stderr, including a
 	// terminal. If so, the fields Stdin, Stdout and Stderr are ignored.
 	Foreground bool `json:"foreground,omitempty"`
-	// CPUs lists the processors to which the process is bound, or is empty for all.
+	// CPUs are the processors to bind the process to, or empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`
 	Limits Limits `json:"limits,omitzero"`
 	// LogQuota is the number of bytes that the run's processes may write to output files on this
@@ -180,15 +180,14 @@ type Exit struct {
 	// Dropped is the number of output bytes that are missing from its files because they exceeded
 	// the quota (see [Command.LogDrop]) or could not be written.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Swept is the number of processes that it left behind and that were then stopped.
+	// Swept counts the processes that it left behind, which were then stopped.
 	Swept int `json:"swept,omitempty"`
 	// Killed is the number of those that were killed with SIGKILL, because they outlived the grace
 	// or there was none.
 	Killed int `json:"killed,omitempty"`
-	// OOMKills is the number of processes that the kernel killed to free memory while the process
-	// ran. OOMScope is "task" if all of them were the task's own. If the task does not have its own
-	// memory controller, it is "cgroup" if they were in the supervisor's cgroup, and otherwise
-	// "host".
+	// OOMKills counts the processes that the kernel killed to free memory while it ran. OOMScope is
+	// "task" if all of them were the task's own. It is "cgroup" if they were in the supervisor's
+	// cgroup, because the task lacks its own memory controller, or "host".
 	OOMKills int    `json:"oom_kills,omitempty"`
 	OOMScope string `json:"oom_scope,omitempty"`
 	// Failed reports whether the process had already failed when it was stopped.
@@ -204,7 +203,7 @@ type Exit struct {
 	// StartError is why the program could not be executed.
 	StartError string    `json:"start_error,omitempty"`
 	Ended      time.Time `json:"ended"`
-	// BootNanos is when the process ended, in nanoseconds of CLOCK_BOOTTIME.
+	// BootNanos is the end time on CLOCK_BOOTTIME.
 	BootNanos int64 `json:"boot_ns"`
 	Usage
 }

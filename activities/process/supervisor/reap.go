@@ -291,7 +291,7 @@ func (r *reaper) survivors(p *process) (left []Survivor) {
 	return left
 }
 
-// cutGrace returns what shortened the grace of a process that was killed, or "".
+// cutGrace returns what cut a killed process's grace short, or "".
 func (p *process) cutGrace(longest time.Duration) string {
 	const late = time.Second // a timer's maximum delay
 	given := p.killed.Sub(p.askedAt)

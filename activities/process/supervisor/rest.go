@@ -31,15 +31,15 @@ func (s *stopper) stopRest(p *process) {
 	s.armKill(p, now)
 }
 
-// askAgain resends the signals of a stop, this time to everything that they can reach.
+// askAgain resends a stop's signals, now to everything they reach.
 func (s *stopper) askAgain(p *process) {
 	for _, sig := range p.signals {
 		s.ask(p, syscall.Signal(sig))
 	}
 }
 
-// groupAt returns when the last tenth of the grace begins. At that time, the group of a process
-// that is being stopped gets its signals even if the leader is still alive.
+// groupAt returns when a stopping process's group gets its signals although the leader lives, in
+// the last tenth of the grace.
 func (p *process) groupAt() time.Time {
 	return p.deadline.Add(-p.deadline.Sub(p.askedAt) / 10)
 }

@@ -128,7 +128,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		return errors.New("supervisor: no state")
 	}
 	cfg.setDefaults()
-	// Make the tasks' daemons children of this process instead of process 1.
+	// Tasks' daemons become our children instead of process 1's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}

@@ -19,7 +19,7 @@ type table struct {
 
 	mu   sync.Mutex
 	runs map[string]*run
-	// archives is the number of runs that were deleted from runs and are only on disk.
+	// archives counts the runs deleted from runs, which are only on disk.
 	archives int
 	living   map[int]*process // by the leader's pid, until it is reaped
 	// closing is closed when starts are no longer allowed.

@@ -232,9 +232,8 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	attr := &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{uintptr(null), 1, 2, uintptr(passed)},
-		// The side has its own group, so that only the supervisor receives Ctrl-C and then notifies
-		// the side. It does not have a parent-death signal, so that it can sweep if the supervisor
-		// is killed.
+		// Its own group keeps Ctrl-C for the supervisor, which notifies it. Without a parent-death
+		// signal it can sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
 	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {

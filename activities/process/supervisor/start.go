@@ -164,8 +164,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		s.log.Warn("The start of a process could not be written to the journal yet.", "task", p.Key, "error", err)
 	}
 	close(p.settled)
-	// The process may have exited before it was in the table, in which case its SIGCHLD was
-	// ignored.
+	// It may have exited before it was in the table, so that its SIGCHLD was ignored.
 	if zombie(p.PID) {
 		s.reaper.wake()
 	}

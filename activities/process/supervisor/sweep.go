@@ -58,9 +58,9 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	return plan
 }
 
-// sweepHost kills what a dead supervisor left: every process that has a cookie of the instance or
-// is in a recorded session or in the instance's cgroup. It repeats until it finds none, because a
-// process may fork just before it is killed.
+// sweepHost kills what a dead supervisor left: every process with a cookie of the instance, in a
+// recorded session, or in its cgroup. It repeats until it finds none, because a process may fork
+// just before it is killed.
 //
 // It polls, quickly at first, because only a parent is notified of an exit.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {

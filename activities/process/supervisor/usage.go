@@ -24,8 +24,7 @@ type Usage struct {
 	// MaxRSS is the maximum memory in bytes. It is the kernel's number for a single process that
 	// has ended, or the sum over all processes in a sample.
 	MaxRSS int64 `json:"max_rss"`
-	// GPUTime is the time for which GPUs were used. One second of one fully used GPU counts as a
-	// second.
+	// GPUTime counts one second of one fully used GPU as a second.
 	GPUTime time.Duration `json:"gpu_time,omitempty"`
 	// MaxGPUMemory is the maximum GPU memory in a sample, in bytes.
 	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
@@ -35,7 +34,7 @@ type Usage struct {
 type GPUProcess struct {
 	PID    int
 	Memory int64 // bytes
-	// Busy is the number of GPUs that the process keeps busy, such as 0.5.
+	// Busy is how many GPUs it keeps busy, such as 0.5.
 	Busy float64
 }
 
@@ -137,8 +136,7 @@ func (p *process) charge(r *syscall.Rusage) {
 	p.sampled.ended.MaxRSS = max(p.sampled.ended.MaxRSS, u.MaxRSS)
 }
 
-// used returns a process's usage, given the rusage of its leader, which was reaped. mu must be
-// held.
+// used returns a process's usage, given its reaped leader's rusage. mu must be held.
 func (p *process) used(leader *syscall.Rusage, cgroup *treeUsage) Usage {
 	seen := &p.sampled
 	u := usageOf(leader)

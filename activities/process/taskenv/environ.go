@@ -12,14 +12,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// ownPrefix is the prefix of the variables that only clusterrun sets.
+// ownPrefix starts the names of the variables that only clusterrun sets.
 const ownPrefix = "CLUSTERRUN_"
 
 // maxVariable is Linux's limit for one "name=value", including the final zero (MAX_ARG_STRLEN). If
 // a variable is longer, exec fails with an error that does not name the variable.
 const maxVariable = 128 << 10
 
-// Process holds the inputs from which a task process's environment is computed.
+// Process holds the inputs for a task process's environment.
 type Process struct {
 	Cluster *hostapi.Cluster
 	// Task is the name of the task, such as "worker-3".
@@ -43,12 +43,12 @@ type Process struct {
 	// Devices are variables that select the visible GPUs, such as CUDA_VISIBLE_DEVICES. If empty,
 	// the process sees the host worker's GPUs.
 	Devices map[string]string
-	// CPUs is the number of CPUs to which the process is bound, or 0 if it is not bound.
+	// CPUs is the number of CPUs that the process is bound to, or 0 if unbound.
 	CPUs int
 	// Unset lists variables of the host worker that the process does not get. A name that ends with
 	// a * matches by prefix.
 	Unset []string
-	// Dir is the directory in which the process starts. Unless it is empty, it determines PWD.
+	// Dir is the directory that the process starts in. It sets PWD unless empty.
 	Dir string
 	// Env holds the task's variables from the spec.
 	Env map[string]string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// HookPrefix is the prefix of the names of Python hook directories.
+// HookPrefix starts the names of Python hook directories.
 const HookPrefix = "clusterrun-python-hook-"
 
 // pythonHook prepends a hook to PYTHONPATH. It removes the hooks of outer runs, because one answer

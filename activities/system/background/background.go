@@ -1,6 +1,6 @@
 // Package background runs goroutines: a [Group] stops its goroutines together with its owner, and
 // [Each] runs calls with limited concurrency. A follower of a [Feed] sees every value after the one
-// it holds, even if it checks late and even if the value was replaced immediately.
+// it holds even if it checks late and even if the value was replaced immediately.
 package background
 
 import (

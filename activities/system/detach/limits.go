@@ -38,8 +38,7 @@ func raiseLimits(pid int) {
 		keepFiles()
 		pid = os.Getpid()
 	}
-	// This requires a privilege if an ancestor of the shell raised the score, but not if the shell
-	// did.
+	// This needs a privilege if an ancestor raised the score, but not if this shell did.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 

@@ -19,7 +19,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	sdk      sdk
 
-	// Processes is the number of processes for which this host worker is waiting.
+	// Processes counts the processes that this host worker is waiting for.
 	Processes prometheus.Gauge
 	// Starts observes how long processes take to start.
 	Starts prometheus.Histogram
@@ -35,7 +35,7 @@ type Metrics struct {
 	Steps prometheus.Histogram
 	// BarrierWaits observes how long tasks wait at barriers across hosts, by outcome.
 	BarrierWaits *prometheus.HistogramVec
-	// Closures counts closures whose calls finished on this host, by outcome.
+	// Closures counts closures with calls that finished on this host, by outcome.
 	Closures *prometheus.CounterVec
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// labels lists the labels of the metrics of the SDK and the workflows. Each has only a few values.
-// The SDK's other labels are omitted.
+// labels are the labels of SDK and workflow metrics; each has few values. The SDK's other labels
+// are left out.
 var labels = []string{
 	"namespace", "task_queue", "workflow_type", "activity_type", "operation", "worker_type", "poller_type",
 	"failure_reason", "status_code", "verdict", "cause",

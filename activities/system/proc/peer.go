@@ -28,7 +28,7 @@ func PeerUser(remote string, local net.Addr) string {
 	return ""
 }
 
-// endpoint returns an IPv4 address and port in the format of the kernel's tables.
+// endpoint returns an IPv4 address and port as in the kernel's tables.
 func endpoint(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !a.Addr().Unmap().Is4() {

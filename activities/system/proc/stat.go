@@ -22,7 +22,7 @@ type Stat struct {
 	// identifies a process uniquely.
 	Ticks uint64
 	// User and System are the process's CPU times; ChildUser and ChildSystem include only children
-	// for which it has waited.
+	// that it has waited for.
 	User, System, ChildUser, ChildSystem time.Duration
 	RSS                                  int64 // pages
 }

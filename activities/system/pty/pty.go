@@ -69,7 +69,7 @@ func SetModes(f *os.File, modes *unix.Termios) error {
 	return with(f, func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) })
 }
 
-// Raw returns modes with which a terminal passes bytes unchanged in both directions, as with
+// Raw returns modes that make a terminal pass bytes unchanged in both directions, like
 // cfmakeraw(3).
 func Raw(modes *unix.Termios) *unix.Termios {
 	raw := *modes

@@ -18,7 +18,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // With returns an error with a remedy.
 func With(err error, remedy string) error { return &Error{err, remedy} }
 
-// Split returns an error's text and, if the text ends with a remedy, separately the remedy.
+// Split returns an error's text, and its remedy if it is the text's end.
 func Split(err error) (text, remedy string) {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

@@ -27,7 +27,7 @@ func (k *Keys) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
-// Decode decodes payloads whose keys are known, and leaves the rest unchanged.
+// Decode decodes payloads with known keys, and leaves the rest unchanged.
 func (k *Keys) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	set := k.current()
 	out := make([]*commonpb.Payload, len(payloads))

@@ -27,7 +27,7 @@ type Server struct {
 	// Token is required from all clients, as "Authorization: Bearer TOKEN" or, from a browser that
 	// has visited /?token=TOKEN, as a cookie.
 	Token string
-	// Origins lists the origins whose pages may send requests.
+	// Origins lists the origins with pages that may send requests.
 	Origins []string
 }
 

@@ -31,7 +31,7 @@ type Guard struct {
 	read []version
 }
 
-// version identifies the content of a file, so that changes can be detected.
+// version identifies a file's content, to detect changes.
 type version struct {
 	path string
 	info os.FileInfo

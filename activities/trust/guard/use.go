@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Use identifies the run or task for which a signature is used.
+// Use identifies what a signature is used for.
 type Use struct {
 	// Namespace, Workflow and Run identify the run's execution. If they are empty, the signature is
 	// only checked, and not used up.
 	Namespace string `json:"namespace"`
 	Workflow  string `json:"workflow"`
 	Run       string `json:"run"`
-	// Generation and Launch identify the launch of a task.
+	// Generation and Launch identify the started task.
 	Generation int `json:"generation,omitempty"`
 	Launch     int `json:"launch,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 type Policy struct {
 	// AllowedSigners is the file with the signers' keys, in the format of ssh-keygen(1).
 	AllowedSigners string `json:"allowed_signers,omitempty"`
-	// Audit is the file in which each start, refusal and request is logged.
+	// Audit is the file that logs each start, refusal and request.
 	Audit string `json:"audit,omitempty"`
 	Rules []Rule `json:"rules"`
 }
@@ -42,7 +42,7 @@ type Rule struct {
 	Closures bool `json:"closures,omitempty"`
 }
 
-// Secrets lists the secrets on a host to which specs may refer.
+// Secrets are a host's secrets that specs may refer to.
 type Secrets struct {
 	// Env lists variables of the host worker, and Files lists paths.
 	Env   []string `json:"env,omitzero"`
@@ -78,7 +78,7 @@ type Request struct {
 	Directories []string
 	// Env lists the variables that the spec sets.
 	Env []string
-	// SecretEnv and SecretFiles list the secrets to which the spec refers.
+	// SecretEnv and SecretFiles list the spec's secrets.
 	SecretEnv, SecretFiles []string
 	// Notice reports whether a notice is sent to a webhook instead of starting a program. Webhook
 	// is the webhook's host, or empty if unknown.
@@ -98,7 +98,7 @@ const Shipped = "ship:/"
 // Decision answers a [Request].
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the number, from 1, of the rule that decided, or 0 if none did.
+	// Rule is the number of the deciding rule, from 1, or 0 if none decided.
 	Rule int `json:"rule,omitempty"`
 	// User is the user who runs the process. It is empty for the host worker's user. It is root
 	// only if the rule specifies root or 0. The caller must refuse a user who has root's uid but

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signers is the content of an allowed_signers file.
+// Signers is an allowed_signers file's content.
 type Signers struct{ lines []signer }
 
 // signer is a line of the file.
@@ -111,7 +111,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; write it like 20261123 or 202611230800Z", text)
 }
 
-// of returns the principals of a key at the given time.
+// of returns a key's principals at a time.
 func (s *Signers) of(key ssh.PublicKey, now time.Time) ([]string, error) {
 	var principals []string
 	wire := key.Marshal()

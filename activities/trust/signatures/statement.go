@@ -16,7 +16,7 @@ import (
 // Namespace separates signatures of runs from signatures of git commits and files.
 const Namespace = "clusterrun-run"
 
-// Statement is the content of a signature.
+// Statement is a signature's content.
 type Statement struct {
 	kind    string
 	run     string

@@ -25,9 +25,9 @@ func main() {
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// If the password file does not contain a name for this process's user, as in a container with an
-// arbitrary user ID, nameUser executes this program again with a name in the environment, because
-// Temporal requires one. Go reads the name before main starts, and only without cgo, which the
+// nameUser executes this program again with a name for its user if the password file does not
+// contain one, for example in a container with an arbitrary user ID, because Temporal requires a
+// name. Go takes it from the environment, before main starts, and only without cgo, which the
 // Makefile disables.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {

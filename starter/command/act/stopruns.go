@@ -29,7 +29,7 @@ type Stopped struct {
 	// Error is why the run could not be stopped.
 	Error string `json:"error,omitempty"`
 	line  string
-	// mayLive lists the tasks of a finished run whose processes may still be alive.
+	// mayLive lists tasks of an ended run with processes that may still be alive.
 	mayLive []string
 }
 

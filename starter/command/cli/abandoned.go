@@ -23,9 +23,9 @@ const abandonedPatience = time.Second
 // Until then the run may be unknown to the server.
 const startSettles = time.Minute
 
-// EndAbandoned ends those of this user's runs whose owners were killed. No worker polls their
-// private queues, so they would remain open forever. EndAbandoned returns immediately; done waits
-// up to [abandonedPatience] for it to finish. The next command retries the rest.
+// EndAbandoned ends this user's runs with killed owners. No worker polls their private queues, so
+// they would stay open forever. EndAbandoned returns immediately; done waits up to
+// [abandonedPatience] for it to finish. The next command retries the rest.
 func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }

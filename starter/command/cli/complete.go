@@ -15,7 +15,7 @@ import (
 const (
 	// completionTakes limits how long a shell waits for a server.
 	completionTakes = 2 * time.Second
-	// completed is the number of latest runs that are offered.
+	// completed is how many of the latest runs are offered.
 	completed = 50
 )
 

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// minRoom is the free space, in bytes, below which a disk counts as full, because the embedded
-	// server's writes can reach this size.
+	// minRoom is the minimum free space, in bytes. With less, a disk counts as full, because the
+	// embedded server's writes can reach this size.
 	minRoom = 1 << 20
 	// DisksEvery is the interval between checks of a run's disks.
 	DisksEvery = 2 * time.Second
@@ -32,8 +32,8 @@ func FullDisk(dir string) error {
 	return remedy.With(err, "free some space, or choose another directory with --state-dir or --log-dir")
 }
 
-// If the disk of the embedded server is full, Explain adds that to an error from the server, which
-// may have been unable to report it itself.
+// Explain adds to an embedded server's error that its disk is full, if so, because the server may
+// have been unable to report that itself.
 func (a *App) Explain(err error) error {
 	if full := FullDisk(a.Global.StateDir); full != nil {
 		return fmt.Errorf("%w; %w", err, full)

@@ -158,7 +158,7 @@ func (l logWriter) Write(b []byte) (int, error) {
 }
 
 // SayUnreachable reports that the server does not answer or that the run is stuck, or, if err is
-// nil, that it answers or makes progress again.
+// nil, that this is over.
 func (a *App) SayUnreachable(err error) {
 	switch {
 	case err == nil:

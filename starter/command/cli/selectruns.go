@@ -34,7 +34,7 @@ type Selected struct {
 	Runs []*starter.Run
 	// Tasks holds words for tasks of the only run; see [starter.Status.Select].
 	Tasks []string
-	// Matched is the number of runs that only patterns name.
+	// Matched counts the runs that only patterns name.
 	Matched int
 }
 

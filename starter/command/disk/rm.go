@@ -212,7 +212,7 @@ func opens(dir string) bool {
 }
 
 const (
-	// settleTakes limits how long the host worker may take to detect that a run has ended.
+	// settleTakes limits how long the host worker may take to detect that a run has finished.
 	settleTakes = 10 * time.Second
 	settleEvery = 200 * time.Millisecond
 )

@@ -54,7 +54,7 @@ type line struct {
 	at   time.Time
 	end  int64 // offset of its end in its file
 	text []byte
-	// after is the number of later lines of the same rank whose time is unknown.
+	// after counts the later lines of its rank with an unknown time.
 	after int
 }
 

@@ -25,8 +25,7 @@ type Reader struct {
 	run      *starter.Run
 	Selected files.Selection
 	Follow   bool
-	// Spec is set for a run whose output is shown like that of a local run. If it is nil, all
-	// output is shown.
+	// Spec is set for a run that is shown like a local run. If it is nil, all output is shown.
 	Spec *spec.RunSpec
 	// Fold selects when identical lines from several tasks are shown as one.
 	Fold Fold
@@ -155,9 +154,8 @@ func (l *Reader) status(ctx context.Context) (s *starter.Status, err error) {
 }
 
 const (
-	// lookAgain is the interval between checks while the location of some of a run's logs is
-	// unknown. lookSeldom is the interval afterwards, when locations change only if tasks move to
-	// other hosts.
+	// lookAgain is the interval between checks while some of a run's logs are unknown. lookSeldom
+	// is the interval afterwards, when the only change may be tasks that move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
 	// maxBeats limits the checks while hosts have not reported where their output is.
@@ -174,8 +172,8 @@ func (l *Reader) isUnheard(s *starter.Status) bool {
 	})
 }
 
-// awaitEnd returns a channel that is closed when a run that is followed has ended. Until then, even
-// before its first output, Notify is called if the server is away or the run is stuck.
+// awaitEnd returns a channel that is closed at a followed run's end. Until then, even before its
+// first output, Notify is called if the server is away or the run is stuck.
 func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if l.Follow {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ended is how the run with the given index ended.
+// ended is the end of the run with that index.
 type ended struct {
 	index  int
 	result *spec.RunResult

@@ -231,8 +231,8 @@ func (l *localRun) takePart(ctx context.Context) error {
 	l.run = starter.Get(l.client, joined.RunID, joined.ExecutionID)
 	l.agents.headLost = make(chan error, 1)
 	go func() {
-		// The connection lasts until this process exits, after which the head no longer waits for
-		// this agent.
+		// The connection lasts until this process exits; the head then no longer waits for this
+		// agent.
 		if err := joined.Lost(context.WithoutCancel(ctx)); err != nil {
 			l.agents.headLost <- err
 		}

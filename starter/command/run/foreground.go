@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkForeground returns an error if the run does not include the task o.foreground, or if its
-// tasks run on other hosts, which do not have a terminal.
+// checkForeground returns an error if the run lacks the task o.foreground, or if its tasks run on
+// other hosts, which lack a terminal.
 func checkForeground(s *spec.RunSpec, o runOptions) error {
 	switch {
 	case o.foreground == "":
@@ -54,8 +54,8 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	if !pty.Is(std.In) {
 		return std, nil
 	}
-	// Replace each file that is a terminal by the pseudoterminal, whose output is shown on the
-	// first of stdout, stderr and stdin that is a terminal.
+	// Each file that is a terminal is replaced by the pseudoterminal, which is shown on the first
+	// of stdout, stderr and stdin that is a terminal.
 	show := std.In
 	for _, f := range []*os.File{std.Err, std.Out} {
 		if pty.Is(f) {

@@ -48,7 +48,7 @@ func noteEnd(root string, run *starter.Run) {
 	_ = retention.End(root, run.ID, run.ExecutionID, time.Now())
 }
 
-// noteBegin records to which run the logs that are copied from other hosts belong.
+// noteBegin records the run that the logs copied from other hosts belong to.
 func (l *localRun) noteBegin() {
 	root := logRoot(l.App, l.spec)
 	namespace, err := cli.NamespaceOf(l.server)

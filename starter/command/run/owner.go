@@ -40,7 +40,7 @@ const (
 // owner is the program of which a run is part, such as one with a process pool. On its end of a
 // socket, it sends the closure requests of the task API, one at a time. The last answer contains
 // the reason why no more answers follow, and may be sent before there is a request. The run ends
-// when the owner's end of the socket is closed, even if the owner was killed. The methods may be
+// when the owner's end of the socket is closed even if the owner was killed. The methods may be
 // called on a nil owner, which means that there is none.
 type owner struct {
 	app    *cli.App
@@ -53,8 +53,8 @@ type owner struct {
 	stop    context.CancelCauseFunc
 }
 
-// listenToOwner prepares for the owner, if there is one. When the owner is gone, signals receives
-// SIGPIPE, as it does when our output is no longer read.
+// listenToOwner prepares for the owner, if any. When the owner goes away, signals receives SIGPIPE,
+// just as when our output is no longer read.
 func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, error) {
 	if o.coordinator == 0 {
 		return nil, nil
@@ -219,7 +219,7 @@ func endedWell(s *starter.Status) string {
 	return ""
 }
 
-// over notifies the owner that the run has ended.
+// over notifies the owner that the run has finished.
 func (w *owner) over(end ending) {
 	if w == nil {
 		return

@@ -68,7 +68,7 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 		return cli.Usagef("%s: %s already names the hosts, which get as many tasks as they have slots; omit one of the two", what, o.others.Flag)
 	}
 	if s.OnDisconnect == "" {
-		// A connection that is lost is never restored, even if there is only one host.
+		// A connection that is lost is never restored even if there is only one host.
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
 	}
 	return o.place(s, nil)

@@ -14,8 +14,8 @@ import (
 // between checks of any other run.
 const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
-// Until ctx is done, sayPlacing reports the hosts for which a run is waiting, or its position in
-// the queue, whenever this changes. A group that has lost a host may return to the queue.
+// sayPlacing reports the hosts or the position that a run waits for, whenever that changes, until
+// ctx is done. A group that has lost a host may return to the queue.
 func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {

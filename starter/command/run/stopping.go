@@ -96,7 +96,7 @@ func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	return stopsOf(l.spec, came)
 }
 
-// passOn makes the run send the received signal to its processes when it stops, as torchrun does.
+// passOn makes the run send its processes the received signal when it stops, like torchrun.
 func (l *localRun) passOn(ctx context.Context) {
 	if !l.torchrun {
 		return

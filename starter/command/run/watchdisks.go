@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// roomWithin is how long the server may fail to answer because of a full disk once all of the run's
-// processes have exited.
+// roomWithin is how long, once all the run's processes have exited, the server may fail to answer
+// because its disk is full.
 const roomWithin = 10 * time.Second
 
 // watchDisks reports when a disk becomes full, and when space is available again. It watches the

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 )
 
-// Machine holds the numbers of resources for which --nproc-per-node may request one task each.
+// Machine counts the resources that --nproc-per-node may turn into one task each.
 type Machine struct {
 	Gpus, Cpus int
 	// LimitedBy is the variable that limits the GPUs, or empty.

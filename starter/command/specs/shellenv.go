@@ -139,8 +139,8 @@ func saySecrets(a *cli.App, s *spec.RunSpec) {
 	}
 }
 
-// SecretsInClear returns the sorted names of variables whose values are in the spec and are
-// probably secret.
+// SecretsInClear returns the sorted names of variables with values that are in the spec and look
+// secret.
 func SecretsInClear(s *spec.RunSpec) []string {
 	var names []string
 	note := func(env spec.Env) {
@@ -161,8 +161,8 @@ func SecretsInClear(s *spec.RunSpec) []string {
 	return slices.Compact(names)
 }
 
-// SayRanks lists those of this shell's variables that local processes do not get, because every
-// process would have the same rank. It does so only if the command was typed by a user.
+// SayRanks names this shell's variables that local processes do not get, because they would make
+// every process the same rank. It does so only for a command that was typed.
 func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {

@@ -67,8 +67,8 @@ func ShipProblems(err error) error {
 // maxTakers limits how many hosts are tried.
 const maxTakers = 8
 
-// Ship hands a run's archive to one of the queue's hosts, which stores it for the others, so that
-// this command may exit.
+// Ship hands a run's archive to one host of its queue, which keeps it for the rest, so that this
+// command may exit.
 func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
 	of := shipped.Upload{WorkflowID: o.ID}
 	var err error
@@ -127,9 +127,8 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	return hosts
 }
 
-// handTo hands an archive to a host, and returns the service from which other hosts get it. It
-// returns nil if the archive is in the state directory of a host worker on this machine that does
-// not serve files.
+// handTo hands an archive to a host, and returns the service that other hosts get it from. It
+// returns nil if a host worker on this machine that serves nothing keeps it in its state directory.
 func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, of shipped.Upload) (*spec.HostService, error) {
 	if h.Store == nil {
 		for _, dir := range []string{a.WorkerDir(), a.DevDir()} {

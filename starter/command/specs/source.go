@@ -200,11 +200,10 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// interpreters lists programs whose names do not describe a run.
+// interpreters are programs with names that do not describe a run.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
-// name returns a name for a run whose spec does not have one. It is that of the spec's file or of
-// the program.
+// name returns a name for a run without one in its spec: that of its file, or of its program.
 func (s Source) name(r *spec.RunSpec) string {
 	if s.File != "" && s.File != "-" {
 		return runName(s.File)

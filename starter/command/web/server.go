@@ -51,8 +51,8 @@ type Server struct {
 	sweeps  facts[*sweepFacts]
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
-	// notes are the answers to requests. The page to which a request leads shows the note. A link
-	// contains only the note's key, so that other sites cannot write notes.
+	// notes are the answers to requests. The page that a request leads to shows its note. A link
+	// contains only the note's key, so that no one else can write notes.
 	notes facts[page.Notice]
 	// stacks contains, by run, what the pages' last stack capture showed.
 	stacks facts[stacktree.Findings]

@@ -18,8 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// submitEnd limits how long the host worker that submit started may take to exit if it has no
-// tasks.
+// submitEnd limits how long the host worker that submit started takes to exit without tasks.
 const submitEnd = 20 * time.Second
 
 const workerDaemon = "worker"

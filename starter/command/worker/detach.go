@@ -67,7 +67,7 @@ func (b *Detached) Tell(text string) error {
 // daemon starts a program in a new session. The program writes to ready when it is ready.
 type daemon func(log, ready *os.File) (*exec.Cmd, error)
 
-// itself starts this program again. It inherits everything from its caller except open files.
+// itself starts this program with everything inherited from its caller except open files.
 func itself(args []string) daemon {
 	return func(log, ready *os.File) (*exec.Cmd, error) {
 		self, err := os.Executable()

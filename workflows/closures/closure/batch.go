@@ -12,7 +12,7 @@ type ServingMessage struct {
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host worker.
 	Queue string `json:"queue,omitempty"`
-	// Seq increases with every message from a host, even if its host worker is replaced. Older
+	// Seq increases with every message from a host even if its host worker is replaced. Older
 	// messages are ignored.
 	Seq     int64         `json:"seq,omitempty"`
 	Serving []ServingTask `json:"serving,omitempty"`

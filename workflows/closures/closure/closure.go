@@ -28,9 +28,8 @@ func (c *Closure) Size() int {
 
 // Limits of closures.
 const (
-	// MaxLosses limits how many processes may exit during calls of one closure; after one more, the
-	// closure fails. It does not apply to closures for a certain task. TensorFlow has no such
-	// limit.
+	// MaxLosses limits the processes that may exit during calls of a closure; one more makes it
+	// fail. It does not apply to closures of a certain task. TensorFlow does not limit it.
 	MaxLosses = 10
 	// MaxQueueBytes limits the total size of a queue's closures. If the queue is full, schedule
 	// waits.

@@ -8,8 +8,8 @@ import (
 // OutcomeKind is the kind of an [Outcome].
 type OutcomeKind string
 
-// The values of [OutcomeKind]. The first four are final. For the rest, the queue decides whether
-// the closure has ended.
+// The values of [OutcomeKind]. The first four end the closure. After the remaining ones the queue
+// decides whether it is final.
 const (
 	OutcomeValue     OutcomeKind = "value"
 	OutcomeError     OutcomeKind = "error"     // the function returned an error

@@ -63,15 +63,14 @@ func (in QueueInput) Size() int {
 	return in.QueueSize
 }
 
-// Messages of programs that schedule closures. They are also the input and result of the queue's
-// update. A client sends one request at a time. It may abandon a request, because the next one
-// contains everything that the queue may have missed. So it does not matter which of the client's
-// requests arrive.
+// Messages of programs that schedule closures, which are also the queue's update. A client sends
+// one request at a time. It may abandon a request, because the next one contains everything that
+// the queue may not know. So it does not matter which of its requests have arrived.
 type (
 	// SyncRequest is the input of [UpdateSync].
 	SyncRequest struct {
 		Client string `json:"client"`
-		// After is the number of outcomes that the client has received. The queue drops these.
+		// After counts the outcomes that the client has received. The queue drops them.
 		After uint64 `json:"after,omitempty"`
 		// First is the first closure's number. The client counts its closures from 1, and the queue
 		// ignores repetitions.
@@ -83,8 +82,7 @@ type (
 		Released []uint64 `json:"released,omitempty"`
 		// Join requests Done. Like new closures, it raises the queue's error.
 		Join bool `json:"join,omitempty"`
-		// Wait delays the answer until there is an outcome or, with Join, until all closures have
-		// ended.
+		// Wait requests an answer only after an outcome, or with Join after all of them.
 		Wait bool `json:"wait,omitempty"`
 	}
 	// SyncAnswer is the result of [UpdateSync].
@@ -94,7 +92,7 @@ type (
 		Outcomes []Outcome `json:"outcomes,omitempty"`
 		// Scheduled counts the client's closures that the queue has accepted.
 		Scheduled uint64 `json:"scheduled"`
-		// Room is the number of closures that may still be queued.
+		// Room is how many closures may still be queued.
 		Room int `json:"room"`
 		// Failed reports whether the queue is about to raise an error.
 		Failed bool `json:"failed,omitempty"`

@@ -105,7 +105,7 @@ func (q *Queue) adapt(b *Batch, r closure.BatchResult) {
 	}
 }
 
-// outcome records the outcome of a call.
+// outcome records the end of a call.
 func (q *Queue) outcome(it *Item, o closure.Outcome) {
 	if o.Error != nil {
 		o.Error.Closure = it.ID

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	// Size is the maximum number of waiting closures.
 	Size int
-	// TransientUnavailable is the number of reports about a task that set the queue's error.
+	// TransientUnavailable is how many reports about a task make an error.
 	TransientUnavailable int
 }
 
@@ -65,8 +65,8 @@ type Item struct {
 type Batch struct {
 	Number int     `json:"number"`
 	Items  []*Item `json:"items"`
-	// Queue is the queue of the only host that may take the batch, or empty if any host may.
-	// Calling reports whether that host is already calling the batch's closures.
+	// Queue is the only host queue that may take it, or empty if any may. Calling reports whether
+	// that host is already calling its closures.
 	Queue   string `json:"queue,omitempty"`
 	Calling bool   `json:"calling,omitempty"`
 	// Cancelled reports whether its closures must stop.

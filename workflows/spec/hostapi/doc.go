@@ -22,8 +22,8 @@ type Host interface {
 	Prepare(ctx context.Context, in PrepareInput) (PrepareOutput, error)
 	// Deny promises that the host will not extend leases of another host's tasks.
 	Deny(ctx context.Context, in DenyInput) (DenyOutput, error)
-	// Answer does nothing but answer. A run calls it on a silent host before it offers tasks to
-	// that host again.
+	// Answer only answers. A run calls it on a silent host before it resumes offering tasks to that
+	// host.
 	Answer(ctx context.Context) (None, error)
 	// RunTask holds a lease on a task's process for as long as the process lives.
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
@@ -48,5 +48,5 @@ func MethodName(a any) string {
 	return full[strings.LastIndexByte(full, '.')+1:]
 }
 
-// None is the output of an activity without a result.
+// None is an activity's output if there is no result.
 type None struct{}

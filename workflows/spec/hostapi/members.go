@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// Members are a cluster's tasks, in rank order. Each of the run's hosts receives all members, so
-// the JSON for a large run uses rows.
+// Members are a cluster's tasks, in rank order. Each host in a run receives all members, so a large
+// run's JSON uses rows.
 type Members []Member
 
 // More than manyMembers members are encoded as rows. Host workers of v0.5.0 cannot decode rows.
 const manyMembers = 250
 
-// row is a sequence of members on one host that have the same type, consecutive indices and ranks,
-// and the listed ports.
+// row is a sequence of same-type members on one host, with consecutive indices and ranks, and
+// listed ports.
 type row struct {
 	Member
 	Ports []int `json:"ports"`

@@ -10,21 +10,20 @@ import (
 type RunTaskInput struct {
 	// Workflow is the run's workflow ID, if it differs from the calling workflow's.
 	Workflow string `json:"workflow,omitempty"`
-	// Run is as in [ReserveInput]. Execution is the number of earlier workflow executions that ran
-	// the task.
+	// Run is as in [ReserveInput]. Execution counts the workflow executions that have had the task,
+	// from 0.
 	Run        string `json:"run,omitempty"`
 	Execution  int    `json:"execution,omitempty"`
 	Task       string `json:"task"`
 	Generation int    `json:"generation"`
-	// Launch is the number of times that the workflow had already started the task in this
-	// generation.
+	// Launch counts how often the workflow started the task in this generation, from 0.
 	Launch int `json:"launch"`
-	// Offer orders the launch's offers, each of which has its own attempts. Resumed reports whether
-	// an earlier offer started a process. Bounds are the run's two bounds, or nil.
+	// Offer orders the launch's offers, each with its own attempts. Resumed reports whether an
+	// earlier offer had a process. Bounds are the run's two bounds, if it has two.
 	Offer   int64   `json:"offer,omitempty"`
 	Resumed bool    `json:"resumed,omitempty"`
 	Bounds  *Bounds `json:"bounds,omitempty"`
-	// Added is set for a task that is not in the spec or whose command was changed.
+	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
 }
 

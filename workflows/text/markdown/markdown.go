@@ -30,7 +30,7 @@ func Block(text string, most int) string {
 }
 
 // Inline returns a line of text formatted as code or, if Markdown does not interpret it, unchanged.
-// The code's content is no longer than most bytes, even when encoded as JSON.
+// The code's content is no longer than most bytes even when encoded as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
@@ -93,7 +93,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// longest returns the length of the longest sequence of backticks.
+// longest returns the length of the longest backtick run.
 func longest(text string) int {
 	most, n := 0, 0
 	for i := range len(text) {

@@ -3,7 +3,7 @@ package shellword
 
 import "strings"
 
-// plain lists the characters that have no special meaning in a shell.
+// plain are the characters without a meaning in a shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,"
 
 // Of returns text as a shell word, quoted only if necessary.

@@ -2,8 +2,8 @@ package shorten
 
 import "encoding/json"
 
-// ToFit executes steps, each of which drops parts of v, until v's JSON is no longer than most
-// bytes. It reports whether that succeeded.
+// ToFit executes steps that drop parts of a value, until its JSON is no longer than most bytes. It
+// reports whether that succeeded.
 func ToFit(v any, most int, steps ...func()) bool {
 	for _, step := range steps {
 		if Size(v) <= most {

@@ -17,7 +17,7 @@ import (
 
 // Error describes a mistake in the input.
 type Error struct {
-	// Path is the path of the field, such as "options.key", or empty for the whole input.
+	// Path is the field, such as "options.key", or empty for the whole input.
 	Path    string
 	Message string
 }

@@ -23,7 +23,7 @@ var (
 	ErrInvalid = errors.New("invalid")
 )
 
-// Refusal is an error that has its own message and, for [errors.Is], matches its kind.
+// Refusal is an error with its own message that matches its kind with [errors.Is].
 type Refusal struct {
 	Kind error
 	Text string

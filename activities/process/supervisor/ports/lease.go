@@ -209,7 +209,7 @@ func (p *Ports) lapseLater(run runkey.Run, of Run) {
 	p.lapse = timer
 }
 
-// KeepGenerations is the number of generations, besides the first, that a run remembers.
+// KeepGenerations is how many generations a run remembers besides the first.
 const KeepGenerations = 100
 
 // dropOld frees the ports that only earlier generations use, unless one of these generations'

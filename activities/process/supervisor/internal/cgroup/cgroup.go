@@ -23,8 +23,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A version 2 cgroup contains a process and all its descendants, even if they change their session,
-// parents and environment. Cgroups are used if the supervisor may create them, even if no
+// A version 2 cgroup contains a process and all its descendants even if they change their session,
+// parents and environment. Cgroups are used if the supervisor may create them even if no
 // controllers are available.
 
 // Own returns the directory of this process's cgroup, or empty if it does not exist.
@@ -70,8 +70,8 @@ func find(self, mounts []byte, controller string) string {
 	if path == "" || strings.HasPrefix(path, "/..") {
 		return "" // no cgroup, or one hidden from this container
 	}
-	// Hybrid hosts mount version 2 below the version 1 hierarchies, so search by type rather than
-	// by path.
+	// Hybrid hosts mount version 2 under the version 1 hierarchies, so search by type rather than
+	// path.
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")

@@ -72,7 +72,7 @@ func prospect(own string) (there []string, why string) {
 	}
 	handed := words(own, "cgroup.subtree_control")
 	for _, name := range there {
-		// The root, which does not have a type, can delegate even though it contains processes.
+		// The root, which lacks a type, can delegate despite its processes.
 		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
 			return nil, sharedCgroup
 		}

@@ -22,13 +22,13 @@ func OwnOOM() OOMCounter {
 }
 
 func ownOOM(self, mounts []byte, host string) OOMCounter {
-	// The cgroup may not have its own counter, but in version 2 its ancestors also count its kills.
+	// The cgroup may lack its own counter. Version 2 also counts in all its ancestors.
 	for dir := find(self, mounts, ""); len(dir) > 1; dir = filepath.Dir(dir) {
 		if _, ok := OOMKills(dir); ok {
 			return OOMCounter{filepath.Join(dir, oomEvents), "cgroup"}
 		}
 	}
-	// Version 1 counts only in the cgroup of the killed process.
+	// Version 1 counts where the killed process was.
 	if dir := find(self, mounts, "memory"); dir != "" {
 		if path := filepath.Join(dir, "memory.oom_control"); hasOOMKills(path) {
 			return OOMCounter{path, "cgroup"}

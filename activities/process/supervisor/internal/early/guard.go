@@ -17,7 +17,7 @@ const GuardVar = "CLUSTERRUN_GUARD"
 // survive if all processes with our name are killed.
 const GuardName = "task-guard"
 
-// parentDied is a guard's parent-death signal. By default, the signal has no effect.
+// parentDied is a guard's parent-death signal. By default it does nothing.
 const parentDied = syscall.SIGCHLD
 
 // bereft is [GuardVar]'s value in a guard after its supervisor has died.

@@ -15,9 +15,9 @@ type Rlimit struct {
 	Value    uint64 `json:"value"`
 }
 
-// forkWithin forks a program whose limits apply from its first instruction, at which it is stopped,
-// as by a debugger, until they are set. The thread must be locked. If there are limits, a program
-// that changes its own user, such as sudo, fails unless the supervisor is root.
+// forkWithin forks a program with limits from its first instruction on, where it is stopped, as by
+// a debugger, until they are set. The thread must be locked. With limits, a program that changes
+// its own user, such as sudo, fails unless the supervisor is root.
 func forkWithin(limits []Rlimit, path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	if len(limits) == 0 {
 		return syscall.ForkExec(path, argv, attr)

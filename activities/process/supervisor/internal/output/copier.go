@@ -86,7 +86,7 @@ func (c *copier) addLocked(s *Stream) error {
 }
 
 // control changes the set of pipes that the copier waits for. A pipe is reported once and must then
-// be rearmed. Otherwise, each write to a pipe would wake the copier, even if the pipe is already
+// be rearmed. Otherwise, each write to a pipe would wake the copier even if the pipe is already
 // known to be readable.
 func (c *copier) control(op, pipe int) error {
 	conn, err := c.ready.SyscallConn()
@@ -203,7 +203,7 @@ func (c *copier) run(ready *os.File) {
 	}
 }
 
-// pause is a more precise [time.Sleep]. The runtime's poller has a resolution of milliseconds.
+// pause is a more precise [time.Sleep]. The runtime's poller counts in milliseconds.
 func pause(d time.Duration) {
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &unix.Timespec{Nsec: int64(d)}, nil)
 }
@@ -327,7 +327,7 @@ func (c *copier) end(streams []*Stream) {
 	}
 }
 
-// catchUpLocked copies the readable pipes, in the order in which they became readable.
+// catchUpLocked copies the readable pipes, in the order they became readable.
 func (c *copier) catchUpLocked() {
 	if c.ready == nil || len(c.streams) == 0 {
 		return

@@ -19,8 +19,7 @@ type Files struct {
 	// Dir is created, with its parents, within Root, and links must not lead out of Root. Root may
 	// be empty.
 	Dir, Root string
-	// Mode is the mode of the directories that are created. By default, only the user may read
-	// them.
+	// Mode is the created directories' mode. By default only the user may read them.
 	Mode fs.FileMode
 }
 

@@ -26,9 +26,8 @@ type Outputs struct {
 	// are stopped.
 	bytes int64
 	drop  bool
-	// written is the number of bytes that the run has written, excluding the output of processes
-	// that were stopped for exceeding the limit. After these have ended, the remaining processes
-	// share the whole limit.
+	// written counts the run's bytes, without the output of processes that were stopped for it.
+	// After they end, the remaining processes share the whole limit.
 	written int64
 }
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeptEnd is the number of bytes that are kept from the end of output for the owner.
+// KeptEnd is how many bytes are kept of output for the owner.
 const KeptEnd = 64 << 10
 
 // followSize resizes a pseudoterminal to match the owner's terminal, at intervals.

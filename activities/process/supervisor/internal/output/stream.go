@@ -55,7 +55,7 @@ type Stream struct {
 	// why is the reason.
 	lost int64
 	why  string
-	// cut is the number of bytes that exceed the quota.
+	// cut counts the bytes over the quota.
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
@@ -193,7 +193,7 @@ func (s *Stream) tellLoss() error {
 	return nil
 }
 
-// note writes a line of our own, completely or not at all.
+// note writes our own line, or nothing.
 func (s *Stream) note(line string) error {
 	if s.midline {
 		line = "\n" + line
