@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
 const (
@@ -16,16 +18,24 @@ const (
 	// QueryTries is how often a query is sent if it is not answered in time. The server may have
 	// given the first one to a frozen host worker; another host worker takes the next.
 	QueryTries = 2
+	// beginTimeout limits a query to an execution that has not begun. The server delays the first
+	// task of an execution if the last one was short, and immediately refuses a query that would
+	// time out before.
+	beginTimeout = 15 * time.Second
 )
 
 // Query sends a query to a workflow.
 func Query(ctx context.Context, c client.Client, id, execution, query string) (v converter.EncodedValue, err error) {
+	timeout := QueryTimeout
 	for range QueryTries {
-		trying, cancel := context.WithTimeout(ctx, QueryTimeout)
+		trying, cancel := context.WithTimeout(ctx, timeout)
 		v, err = c.QueryWorkflow(trying, id, execution, query)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) && !isLate(err) || ctx.Err() != nil {
-			break
+		switch {
+		case servererror.IsMoving(err):
+			timeout = beginTimeout
+		case !errors.Is(err, context.DeadlineExceeded) && !isLate(err) || ctx.Err() != nil:
+			return v, err
 		}
 	}
 	return v, err
