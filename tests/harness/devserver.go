@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
 	t.Helper()
 	cli := TemporalCLI(t)
-	s := &Server{t: t, dir: t.TempDir(), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))}
+	s := &Server{t: t, dir: t.TempDir(), Address: FreeAddress(t)}
 	_, port, err := net.SplitHostPort(s.Address)
 	require.NoError(t, err)
 	argv := []string{cli, "server", "start-dev", "--headless", "--port", port}
@@ -44,13 +43,4 @@ func (s *Server) awaitHealth() {
 		_, err = c.CheckHealth(ctx, nil)
 		return err == nil
 	})
-}
-
-// freePort returns a currently free port.
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

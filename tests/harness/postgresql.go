@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -20,7 +21,7 @@ import (
 type PostgreSQL struct {
 	t         testing.TB
 	bin, data string
-	port      int
+	port      string
 	user      *syscall.Credential // nil without another user
 	process   *Process
 }
@@ -32,7 +33,9 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	data, err := os.MkdirTemp("", "postgresql-") // only root could reach t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(data) })
-	d := &PostgreSQL{t: t, bin: bin, data: data, port: freePort(t)}
+	_, port, err := net.SplitHostPort(FreeAddress(t))
+	require.NoError(t, err)
+	d := &PostgreSQL{t: t, bin: bin, data: data, port: port}
 	if os.Getuid() == 0 { // it refuses to run as root
 		u, err := user.Lookup("nobody")
 		require.NoError(t, err)
@@ -78,7 +81,7 @@ func (d *PostgreSQL) start(program string, args ...string) *Process {
 // Restart starts or restarts the server and waits until it answers.
 func (d *PostgreSQL) Restart() {
 	d.t.Helper()
-	d.process = d.start("postgres", "-D", d.data, "-p", strconv.Itoa(d.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+	d.process = d.start("postgres", "-D", d.data, "-p", d.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
 	Eventually(d.t, "PostgreSQL answers", func() bool {
 		require.False(d.t, d.process.Exited(), "PostgreSQL ended: %s", d.process.Stderr())
 		_, err := d.query("SELECT 1")
@@ -98,7 +101,7 @@ func (d *PostgreSQL) Kill() {
 }
 
 func (d *PostgreSQL) query(sql string) (string, error) {
-	out, err := exec.Command(filepath.Join(d.bin, "psql"), "-h", "127.0.0.1", "-p", strconv.Itoa(d.port), "-U", temporalUser, "-d", "postgres", "-Atc", sql).Output()
+	out, err := exec.Command(filepath.Join(d.bin, "psql"), "-h", "127.0.0.1", "-p", d.port, "-U", temporalUser, "-d", "postgres", "-Atc", sql).Output()
 	return strings.TrimSpace(string(out)), err
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -31,7 +30,7 @@ func StartTemporal(t testing.TB) *Server {
 	TemporalCLI(t)
 	d := StartPostgreSQL(t)
 	s := &Server{t: t, dir: t.TempDir(), Database: d}
-	port := strconv.Itoa(d.port)
+	port := d.port
 	for database, schema := range map[string]string{"temporal": "temporal", "temporal_visibility": "visibility"} {
 		for _, args := range [][]string{{"create"}, {"setup-schema", "--version", "0.0"}, {"update-schema", "--schema-name", "postgresql/v12/" + schema}} {
 			p := Start(t, s.dir, Env(s.dir, "SQL_PLUGIN=postgres12", "SQL_HOST=127.0.0.1", "SQL_PORT="+port, "SQL_USER="+temporalUser),
