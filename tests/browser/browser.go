@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -42,6 +43,9 @@ type Page struct {
 
 	mu       sync.Mutex
 	problems []string
+	// cutOff reports whether the browser gave up on requests because a network interface of the
+	// machine came or went, as other tests make them do. The page is loaded again.
+	cutOff bool
 }
 
 type message struct {
@@ -164,11 +168,7 @@ func (b *Browser) Open(t testing.TB, address string) *Page {
 		p.call(domain+".enable", nil, nil)
 	}
 	p.call("Page.navigate", map[string]any{"url": address}, nil)
-	select {
-	case <-p.loaded:
-	case <-time.After(bound):
-		require.Fail(t, "the page does not load", address)
-	}
+	p.awaitLoaded()
 	return p
 }
 
@@ -195,7 +195,7 @@ func (p *Page) event(method string, params json.RawMessage) {
 	case "Page.loadEventFired":
 		select {
 		case p.loaded <- struct{}{}:
-		default: // only Open waits, for the first
+		default: // Open waits for the first, and whole for the next
 		}
 	case "Runtime.exceptionThrown":
 		problem = string(params)
@@ -209,10 +209,38 @@ func (p *Page) event(method string, params json.RawMessage) {
 	case "Runtime.consoleAPICalled":
 		problem = string(params)
 	}
-	if problem != "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutOff = p.cutOff || strings.Contains(problem, "net::ERR_NETWORK_CHANGED")
+	if problem != "" && !p.cutOff {
 		p.problems = append(p.problems, problem)
+	}
+}
+
+// whole loads the page again if a part of it could not be loaded.
+func (p *Page) whole() {
+	p.t.Helper()
+	p.mu.Lock()
+	cutOff := p.cutOff
+	p.cutOff = false
+	p.mu.Unlock()
+	if !cutOff {
+		return
+	}
+	select {
+	case <-p.loaded: // earlier
+	default:
+	}
+	p.call("Page.reload", nil, nil)
+	p.awaitLoaded()
+}
+
+func (p *Page) awaitLoaded() {
+	p.t.Helper()
+	select {
+	case <-p.loaded:
+	case <-time.After(bound):
+		require.Fail(p.t, "the page does not load")
 	}
 }
 
@@ -227,6 +255,7 @@ func (p *Page) Problems() []string {
 // result unless that is nil.
 func (p *Page) Eval(expression string, result any) {
 	p.t.Helper()
+	p.whole()
 	var answer struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails json.RawMessage
