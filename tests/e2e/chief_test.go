@@ -189,6 +189,18 @@ func TestElasticWorkers(t *testing.T) {
 		assert.EqualValues(t, 4, c.does(t, "count", "cc92", 2))
 		c.does(t, "serves", "worker-7")
 	})
+	t.Run("CC-82 one is away amid many functions", func(t *testing.T) {
+		n, seconds := 5000, 0.001
+		if testing.Short() {
+			n, seconds = 500, 0.01
+		}
+		done := c.tell("many", "away", 10_000, n, seconds)
+		c.squaresCalled(10_000, n/4)
+		remove("worker-1")
+		c.squaresCalled(10_000, n/2)
+		add("worker-1")
+		executions(t, n, done(t))
+	})
 	c.succeeds()
 }
 

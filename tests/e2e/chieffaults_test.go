@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -183,25 +179,4 @@ func TestPythonChiefFaults(t *testing.T) {
 	})
 	f.checkQueue(f.coordinator(c.run), 2*amidst)
 	c.succeeds()
-}
-
-// CC-82: amid 5,000 closures, a worker is terminated, and restarted later.
-func TestPythonChiefWhoseWorkerIsAwayForAWhile(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	c := f.coordinated(spec.RunSpec{}, f.serving("worker", 2))
-	n, seconds := 5000, 0.001
-	if testing.Short() {
-		n, seconds = 500, 0.01
-	}
-	done := c.tell("many", "away", 10_000, n, seconds)
-	c.squaresCalled(10_000, n/4)
-	f.update(c.run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
-	c.squaresCalled(10_000, n/2)
-	f.update(c.run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-0"})
-	executions(t, n, done(t))
-	f.checkQueue(f.coordinator(c.run), n)
-	r := c.succeeds()
-	out := must.Get(os.ReadFile(filepath.Join(task(r, "chief-0").Exit.LogDir, "stdout.log")))(t)
-	assert.Contains(t, string(out), fmt.Sprintf("success: %d closures", n))
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // squares schedules the squares of numbers and checks all values.
@@ -120,14 +119,103 @@ func TestClosureFaults(t *testing.T) {
 		s.checkCalls()
 	})
 	f.checkQueue(c, 3*n)
-	f.end(run)
+	t.Run("processes that die", func(t *testing.T) { testPreempted(t, f, c) })
+	t.Run("values and errors", func(t *testing.T) {
+		v := must.Get(c.ScheduleWith(bounded(t), "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}}))(t)
+		assert.Equal(t, []any{[]any{nil, "ü"}, map[string]any{"a": []any{1.0}}}, fetched[any](t, v))
+		e := fetchError(t, schedule(t, c, "fail"))
+		assert.Equal(t, "ValueError", e.Kind)
+		assert.Contains(t, e.Traceback, "serve.py")
+		require.ErrorAs(t, c.Join(bounded(t)), &e)
+		require.NoError(t, c.Join(bounded(t)))
+	})
+	t.Run("the run ends", func(t *testing.T) { testTheRunOfClosuresEnds(t, f, run, c) })
 }
 
-// end stops a run with tasks that serve forever.
-func (f *fixture) end(run client.WorkflowRun) {
-	f.t.Helper()
-	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
-	f.result(run)
+// testPreempted kills the serving processes.
+func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) {
+	kill := func(tasks ...string) {
+		t.Helper()
+		for _, task := range tasks {
+			for _, pid := range f.servers(task) {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		killed [][]string
+	}{
+		{"CC-69 two workers", [][]string{{"worker-0", "worker-1"}}},
+		{"CC-70 again and again", [][]string{{"worker-0"}, {"worker-0"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f.awaitServing(c, 2)
+			release := strings.ReplaceAll(test.name, " ", "-")
+			var values []*clustercoordinator.RemoteValue
+			for range 10 {
+				values = append(values, schedule(t, c, "hold", release))
+			}
+			for round, tasks := range test.killed {
+				f.called("hold "+release, 2+round)
+				harness.Eventually(t, "all that are to be killed live", func() bool { return len(f.servers("worker-0")) == 1 && len(f.servers("worker-1")) == 1 })
+				done := must.Get(c.Done(bounded(t)))(t)
+				assert.False(t, done)
+				kill(tasks...)
+			}
+			touch(t, f, release)
+			require.NoError(t, c.Join(bounded(t)))
+			for _, v := range values {
+				assert.Equal(t, release, fetched[string](t, v))
+			}
+			assert.GreaterOrEqual(t, f.calls()["released "+release], 10)
+		})
+	}
+}
+
+// awaitClosed waits until the queue has closed, and returns how it closed.
+func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowExecutionStatus {
+	t.Helper()
+	var status enumspb.WorkflowExecutionStatus
+	harness.Eventually(t, "the queue of closures has closed", func() bool {
+		d := must.Get(c.DescribeWorkflowExecution(t.Context(), queue, ""))(t)
+		status = d.GetWorkflowExecutionInfo().GetStatus()
+		return d.GetWorkflowExecutionInfo().GetCloseTime() != nil
+	})
+	return status
+}
+
+// If a run finishes while closures are being called and thousands are waiting, no client hangs, all
+// get an error, and the queue is not left behind.
+func testTheRunOfClosuresEnds(t *testing.T, f *fixture, run client.WorkflowRun, c *clustercoordinator.Coordinator) {
+	before := f.status(c).Counts.Cancelled
+	const n = 3000
+	ctx := bounded(t)
+	var values []*clustercoordinator.RemoteValue
+	for range n {
+		v := must.Get(c.Schedule(ctx, "hold", "never"))(t)
+		values = append(values, v)
+	}
+	require.NoError(t, c.Flush(ctx))
+	f.called("hold never", 2)
+	joined := make(chan error, 1)
+	go func() { joined <- c.Join(ctx) }()
+	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
+	assert.ErrorContains(t, <-joined, "ended")
+	for _, v := range values {
+		_, err := v.JSON(ctx)
+		require.ErrorContains(t, err, "ended")
+	}
+	late, err := c.Schedule(ctx, "square", 2)
+	if err == nil { // Schedule may send it later, when the end is known
+		_, err = late.JSON(ctx)
+	}
+	require.ErrorContains(t, err, "ended")
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.QueueID()))
+	var result closure.QueueResult
+	require.NoError(t, f.client.GetWorkflow(ctx, c.QueueID(), "").Get(ctx, &result))
+	assert.EqualValues(t, n, result.Counts.Cancelled-before)
+	assert.Zero(t, result.Counts.Queued+result.Counts.Executing)
 }
 
 // checkQueue checks that the queue counted n closures, and that its workflow tasks failed only if

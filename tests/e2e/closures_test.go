@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
@@ -67,18 +65,13 @@ func fetched[T any](t *testing.T, v *clustercoordinator.RemoteValue) T {
 	return got
 }
 
-// closureError returns a closure's error.
-func closureError(t *testing.T, err error) *closure.Error {
-	t.Helper()
-	var e *closure.Error
-	require.ErrorAs(t, err, &e)
-	return e
-}
-
+// fetchError returns a closure's error.
 func fetchError(t *testing.T, v *clustercoordinator.RemoteValue) *closure.Error {
 	t.Helper()
 	_, err := v.JSON(bounded(t))
-	return closureError(t, err)
+	var e *closure.Error
+	require.ErrorAs(t, err, &e)
+	return e
 }
 
 // calls returns the functions' notes: the number of each line, without its task.
@@ -128,81 +121,4 @@ func (f *fixture) status(c *clustercoordinator.Coordinator) closure.QueueStatus 
 func (f *fixture) awaitServing(c *clustercoordinator.Coordinator, tasks int) {
 	f.t.Helper()
 	harness.Eventually(f.t, "tasks serve", func() bool { return len(f.status(c).Workers) == tasks })
-}
-
-// Coordinators and serving tasks can use all features with each other in one run.
-func TestClosures(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.serve(2)
-	c := f.coordinator(run)
-	require.NoError(t, c.Join(bounded(t)), "nothing was scheduled")
-	f.awaitServing(c, 2)
-	t.Run("values", func(t *testing.T) {
-		v := must.Get(c.ScheduleWith(bounded(t), "echo", []any{nil, "ü"}, map[string]any{"a": []int{1}}))(t)
-		assert.Equal(t, []any{[]any{nil, "ü"}, map[string]any{"a": []any{1.0}}}, fetched[any](t, v))
-	})
-	t.Run("errors", func(t *testing.T) {
-		v := schedule(t, c, "fail")
-		for _, err := range []error{c.Join(bounded(t)), fetchError(t, v)} {
-			e := closureError(t, err)
-			assert.Equal(t, "ValueError", e.Kind)
-			assert.Contains(t, e.Message, "on purpose")
-			assert.Contains(t, e.Traceback, "serve.py")
-		}
-		require.NoError(t, c.Join(bounded(t)))
-	})
-	t.Run("processes that die", func(t *testing.T) { testPreempted(t, f, c) })
-
-	t.Run("after the run", func(t *testing.T) {
-		f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
-		f.result(run)
-		_, err := c.Schedule(bounded(t), "square", 1)
-		if err == nil { // the end is not yet known here
-			err = c.Join(bounded(t))
-		}
-		require.Error(t, err)
-		assert.Contains(t, err.Error(), "ended")
-	})
-}
-
-// testPreempted kills the serving processes.
-func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) {
-	kill := func(tasks ...string) {
-		t.Helper()
-		for _, task := range tasks {
-			for _, pid := range f.servers(task) {
-				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-			}
-		}
-	}
-	for _, test := range []struct {
-		name   string
-		killed [][]string
-	}{
-		{"CC-69 two workers", [][]string{{"worker-0", "worker-1"}}},
-		{"CC-70 again and again", [][]string{{"worker-0"}, {"worker-0"}}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			f.awaitServing(c, 2)
-			release := strings.ReplaceAll(test.name, " ", "-")
-			var values []*clustercoordinator.RemoteValue
-			for range 10 {
-				values = append(values, schedule(t, c, "hold", release))
-			}
-			for round, tasks := range test.killed {
-				f.called("hold "+release, 2+round)
-				harness.Eventually(t, "all that are to be killed live", func() bool { return len(f.servers("worker-0")) == 1 && len(f.servers("worker-1")) == 1 })
-				done := must.Get(c.Done(bounded(t)))(t)
-				assert.False(t, done)
-				kill(tasks...)
-			}
-			touch(t, f, release)
-			require.NoError(t, c.Join(bounded(t)))
-			for _, v := range values {
-				assert.Equal(t, release, fetched[string](t, v))
-			}
-			assert.GreaterOrEqual(t, f.calls()["released "+release], 10)
-		})
-	}
 }
