@@ -19,7 +19,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // backgroundWorker returns the state directory's host worker process, or 0.
@@ -38,10 +37,18 @@ func (l *local) ended(pid int) {
 	harness.Eventually(l.t, fmt.Sprintf("process %d has exited", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
 }
 
-// On a laptop, submit is enough: it starts a host worker for the run.
+// On a laptop, submit is enough: it starts a host worker for the run. In a task it does not, in any
+// environment that the task gives it, because the host worker would exit with the task, and take
+// other users' runs along.
 func TestSubmitAlone(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
+	for name, wrapped := range map[string][]string{"plain": nil, "clean": {"env", "-i"}, "session": {"env", "-i", "setsid", "-w"}} {
+		command := slices.Concat([]string{"run", "-n", "1", "--"}, wrapped, []string{"env", "HOME=" + l.home, "PATH=" + os.Getenv("PATH"),
+			"CLUSTERRUN_DEVSERVER=" + harness.Devserver(t), harness.Clusterrun(t), "submit", "--id", name, "--", "true"})
+		assert.Contains(t, l.ok(command...), name)
+		assert.Zero(t, l.backgroundWorker(), name)
+	}
 
 	// Two simultaneous commands start one host worker.
 	first, second := l.start("submit", "--id", "first", "-n", "2", "--", "pwd"), l.start("submit", "--id", "second", "--", "true")
@@ -95,19 +102,7 @@ func TestSubmitAlone(t *testing.T) {
 }
 
 // A background host worker exits only after long enough without runs. If submit started it, it also
-// makes way for a foreground worker. A task does not start one, in any environment it gives the
-// command, because the host worker would exit with the task, and take other users' runs along.
-func TestATaskStartsNoHostWorker(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	for name, wrapped := range map[string][]string{"plain": nil, "clean": {"env", "-i"}, "session": {"env", "-i", "setsid", "-w"}} {
-		command := slices.Concat([]string{"run", "-n", "1", "--"}, wrapped, []string{"env", "HOME=" + l.home, "PATH=" + os.Getenv("PATH"),
-			"CLUSTERRUN_DEVSERVER=" + harness.Devserver(t), harness.Clusterrun(t), "submit", "--id", name, "--", "true"})
-		assert.Contains(t, l.ok(command...), name)
-		assert.Zero(t, l.backgroundWorker(), name)
-	}
-}
-
+// makes way for a foreground worker.
 func TestAHostWorkerInTheBackground(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -134,23 +129,6 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", last))
 	l.ok("worker", "upgrade")
 	assert.Equal(t, last, l.backgroundWorker())
-}
-
-// Two host workers with the same name would share tasks pinned to it. The second is refused while
-// the first is alive.
-func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	stderr := f.Fails(t, 125, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
-	assert.Contains(t, stderr, ") already serves queue clusterrun as host host-a")
-	assert.Contains(t, stderr, "--host-name")
-
-	f.worker.Kill(syscall.SIGKILL)
-	f.worker.ExitCode()
-	harness.Eventually(t, "its side is gone", func() bool { return len(harness.Alive(f.worker.State)) == 0 })
-	f.worker = f.StartWorker(t)
-	r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, "true")}}))
-	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
 // A host worker is started, reloaded and stopped according to its unit. It notifies systemd that

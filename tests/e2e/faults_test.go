@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -27,9 +28,14 @@ func (f *fixture) startedOnce(index int) int {
 	return pid
 }
 
+// A host worker that is stopped stops its tasks. Two with the same name would share tasks pinned to
+// it, so the second is refused while the first is alive.
 func TestTheWorkerIsStopped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	stderr := f.Fails(t, 125, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
+	assert.Contains(t, stderr, ") already serves queue clusterrun as host host-a")
+	assert.Contains(t, stderr, "--host-name")
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
 	f.startedOnce(0)
 	f.startedOnce(1)
@@ -40,30 +46,20 @@ func TestTheWorkerIsStopped(t *testing.T) {
 	r := f.result(run)
 	assert.Equal(t, spec.ErrHostLost, r.ErrorType, r.Message)
 	f.startedOnce(0)
-}
 
-// A side that exits for an upgrade returns the leases on processes, and the run itself, to the
-// server, so nothing waits for a timeout.
-func TestAnUpgradeWaitsForNoTimeout(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 3, `echo $$ > $DIR/up-$RANK; until [ -e $DIR/go ]; do nap; done`)}})
-	for rank := range 3 {
-		f.file("up-" + strconv.Itoa(rank))
-	}
-	code, stderr := f.worker.Upgrade()
-	require.Zero(t, code, stderr)
-	touch(t, f, "go")
-	r := f.result(run)
-	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-	assert.Empty(t, f.timeouts(run.GetID()))
+	f.worker.Kill(syscall.SIGKILL)
+	f.worker.ExitCode()
+	harness.Eventually(t, "its side is gone", func() bool { return len(harness.Alive(f.worker.State)) == 0 })
+	f.worker = f.StartWorker(t)
+	r = f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, "true")}}))
+	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
 // timeouts returns the timeouts that the run waited for because a holder was dead.
-func (f *fixture) timeouts(id string) (all []string) {
-	f.t.Helper()
-	for events := f.client.GetWorkflowHistory(f.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e := must.Get(events.Next())(f.t)
+func timeouts(t *testing.T, c client.Client, id string) (all []string) {
+	t.Helper()
+	for events := c.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e := must.Get(events.Next())(t)
 		if info := e.GetActivityTaskStartedEventAttributes().GetLastFailure().GetTimeoutFailureInfo(); info != nil {
 			all = append(all, "activity: "+info.GetTimeoutType().String())
 		}

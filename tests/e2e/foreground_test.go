@@ -47,6 +47,10 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 	kept := must.Get(os.ReadFile(logs[0]))(t)
 	assert.Equal(t, "some data\nno terminal\n4\n", string(kept), "the end of what goes to our stdout is kept")
 
+	p = harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", `echo a | `+harness.Clusterrun(t)+` run -n 2 --stdin worker-1 -- bash -c 'echo $RANK:$(cat)'`)
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "1:a\n", "a named task gets the stdin")
+
 	code, stdout, stderr := l.run("run", "--json", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo noise; exit 3")
 	assert.Equal(t, 3, code)
 	must.JSON[spec.RunResult](t, stdout)

@@ -132,10 +132,17 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	assert.Zero(t, worker.ExitCode())
 }
 
-// A single signal does not stop submitted runs.
+// A single signal does not stop submitted runs; without runs it is enough.
 func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
+	dev := l.start("dev", "--port", "0", "--headless")
+	harness.Eventually(t, "it is ready", func() bool { return strings.Contains(dev.Stdout(), "Submit with") })
+	dev.Kill(syscall.SIGTERM)
+	assert.Zero(t, dev.ExitCode(), dev.Stderr())
+	assert.Contains(t, dev.Stderr(), "stopping")
+	assert.NotContains(t, dev.Stderr(), "repeat within")
+
 	own := l.start(append([]string{"run", "--id", "own", "-n", "1"}, untilGo(l)...)...)
 	harness.Eventually(t, "a server is there", func() bool { return strings.Contains(own.Stdout(), "started") })
 
@@ -182,16 +189,4 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 
 	l.goOn()
 	assert.Zero(t, own.ExitCode(), "a run with processes of its own goes on: %s", own.Stderr())
-}
-
-// Without runs one signal is enough.
-func TestDevEndsAtOnceWithoutRuns(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	dev := l.start("dev", "--port", "0", "--headless")
-	harness.Eventually(t, "it is ready", func() bool { return strings.Contains(dev.Stdout(), "Submit with") })
-	dev.Kill(syscall.SIGTERM)
-	assert.Zero(t, dev.ExitCode(), dev.Stderr())
-	assert.Contains(t, dev.Stderr(), "stopping")
-	assert.NotContains(t, dev.Stderr(), "repeat within")
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,18 +39,15 @@ func TestPagesInABrowser(t *testing.T) {
 	l := newLocal(t)
 	dev := l.start("dev", "--port", "0", "--ui-port", "0")
 	base, link := linkOf(t, dev)
-	for _, args := range [][]string{
-		{"--id", "good", "--", "true"},
-		{"--id", "bad", "--", "bash", "-c", `echo "<b>ValueError</b>: no data" >&2; exit 3`},
-	} {
-		code, _, stderr := l.run(append([]string{"run", "--remote"}, args...)...)
-		assert.Contains(t, []int{0, 3}, code, stderr)
-	}
+	l.ok("run", "--remote", "--id", "good", "--", "true")
+	l.fails(3, "run", "--remote", "--id", "bad", "-n", "2", "--", "bash", "-c",
+		`[ $RANK = 0 ] || exec sleep 1000; echo "</pre><script>document.title = 'taken'</script>$RANK" >&2; seq 200000; echo "<b>ValueError</b>: no data" >&2; exit 3`)
 	l.ok("submit", "--id", "hp", "--array", "seed=0..2", "--", "bash", "-c", `echo "{\"loss\": {seed}}" > $CLUSTERRUN_RESULT_FILE; [ {seed} != 1 ] || exit 3`)
 	l.fails(1, "wait", "hp")
 	l.ok("submit", "--id", "hangs", "-n", "3", "--", "bash", "-c", `echo "step $RANK"; sleep 1000`)
 
-	p := browser.Start(t).Open(t, link)
+	chromium := browser.Start(t)
+	p := chromium.Open(t, link)
 	await := func(what, expression string) {
 		t.Helper()
 		harness.Eventually(t, what, func() (so bool) {
@@ -96,6 +95,33 @@ func TestPagesInABrowser(t *testing.T) {
 	assert.NotContains(t, address, base)
 	assert.NotContains(t, address, "token")
 	assert.Empty(t, l.tasks())
+	testAPageInAFile(t, l, chromium)
+}
+
+// A run's page in a file opens without a server. Markup from the run is escaped.
+func testAPageInAFile(t *testing.T, l *local, chromium *browser.Browser) {
+	file := filepath.Join(t.TempDir(), "bad.html")
+	l.ok("export", "--format", "html", "bad", "-o", file)
+	info := must.Get(os.Stat(file))(t)
+	assert.Less(t, info.Size(), int64(5<<20))
+	p := chromium.Open(t, "file://"+file)
+	var shown struct {
+		Title, Cause, Output string
+		Lines, Found         int
+	}
+	p.Eval(`(() => {
+		const lines = () => [...document.querySelectorAll(".l")].filter((line) => !line.hidden).length;
+		const before = lines(), search = document.querySelector("#output [name=search]");
+		search.value = "199999";
+		search.dispatchEvent(new Event("input", { bubbles: true }));
+		return {Title: document.title, Cause: document.getElementById("cause").innerText, Output: document.getElementById("output").textContent, Lines: before, Found: lines()};
+	})()`, &shown)
+	assert.Contains(t, shown.Title, "bad")
+	assert.Contains(t, shown.Cause, "<b>ValueError</b>: no data")
+	assert.Contains(t, shown.Output, "</pre><script>document.title = 'taken'</script>0")
+	assert.Greater(t, shown.Lines, 100)
+	assert.Equal(t, 1, shown.Found)
+	assert.Empty(t, p.Problems())
 }
 
 // Pages for another server, without buttons.

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/record"
-	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -110,36 +109,4 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	usage := must.JSON[struct{ Tasks []record.UsageHistory }](t, cli(0, "status", "--usage", "--history", "--json", "one"))
 	require.Len(t, usage.Tasks, 1)
 	assert.NotEmpty(t, usage.Tasks[0].Points)
-}
-
-// A run's page in a file opens without a server. Markup from the run is escaped.
-func TestAPageInAFile(t *testing.T) {
-	t.Parallel()
-	l := withSharedServer(t)
-	code, _, stderr := l.run("run", "--id", "bad", "-n", "2", "--", "bash", "-c",
-		`echo "</pre><script>document.title = 'taken'</script>$RANK" >&2; seq 200000; [ $RANK = 0 ] || sleep 1000; exit 3`)
-	require.Equal(t, 3, code, stderr)
-	file := filepath.Join(t.TempDir(), "bad.html")
-	l.ok("export", "--format", "html", "bad", "-o", file)
-	info := must.Get(os.Stat(file))(t)
-	assert.Less(t, info.Size(), int64(5<<20))
-
-	p := browser.Start(t).Open(t, "file://"+file)
-	var shown struct {
-		Title, Cause, Output string
-		Lines, Found         int
-	}
-	p.Eval(`(() => {
-		const lines = () => [...document.querySelectorAll(".l")].filter((line) => !line.hidden).length;
-		const before = lines(), search = document.querySelector("#output [name=search]");
-		search.value = "199999";
-		search.dispatchEvent(new Event("input", { bubbles: true }));
-		return {Title: document.title, Cause: document.getElementById("cause").innerText, Output: document.getElementById("output").textContent, Lines: before, Found: lines()};
-	})()`, &shown)
-	assert.Contains(t, shown.Title, "bad")
-	assert.Contains(t, shown.Cause, "worker-0")
-	assert.Contains(t, shown.Output, "</pre><script>document.title = 'taken'</script>0")
-	assert.Greater(t, shown.Lines, 100)
-	assert.Contains(t, []int{1, 2}, shown.Found, "one line, of both ranks or of each")
-	assert.Empty(t, p.Problems())
 }

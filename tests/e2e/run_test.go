@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
@@ -88,12 +87,3 @@ func countSleeps(pids []int) int {
 }
 
 func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=") }
-
-// A named task gets the stdin.
-func TestStdin(t *testing.T) {
-	t.Parallel()
-	l := withSharedServer(t)
-	p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c", `echo a | `+harness.Clusterrun(t)+` run -n 2 --stdin worker-1 -- bash -c 'echo $RANK:$(cat)'`)
-	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stdout(), "1:a\n")
-}

@@ -83,16 +83,3 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 		return len(shippedOn(t, a)) == 0 && len(shippedOn(t, b)) == 0
 	})
 }
-
-func TestShipBySSH(t *testing.T) {
-	t.Parallel()
-	h := newOnHosts(t, 2)
-	dir := job(t)
-	stdout, stderr := h.succeeds("run", "--launch-agent", h.Agent, "--ship", dir, "-H", "a,b,localhost", "--", "./run.sh")
-	for _, host := range h.Hosts {
-		assert.Contains(t, stdout, "hello from "+host.Name+" in "+host.State)
-		assert.Contains(t, stderr, "to host "+host.Name)
-	}
-	assert.Equal(t, 3, strings.Count(stdout, "hello from "))
-	h.gone()
-}

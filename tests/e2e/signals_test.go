@@ -16,77 +16,42 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runWith starts a run with grandchildren in separate sessions and additional environment
-// variables, and waits until they are up.
-func (l *local) runWith(env []string, argv ...string) *harness.Process {
-	l.t.Helper()
-	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
-	p := harness.Start(l.t, l.home, harness.Env(l.home, env...), argv...)
-	harness.Eventually(l.t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
-	return p
-}
-
-// Only signals in the list stop the run (TE-32, TE-35, SEED-80).
+// Only signals in the list stop a run, which names the signal (TE-32, TE-35, TE-39, SEED-80). A
+// command ignores the signals that its parent ignored; its tasks do not.
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
-	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="
 	l := withSharedServer(t)
-	gone := func(t *testing.T) {
-		t.Helper()
-		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
-	}
-
-	t.Run("a list", func(t *testing.T) {
-		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2} {
-			p := l.runWith([]string{variable + "SIGTERM, SIGUSR1,SIGUSR2"})
-			p.Kill(signal)
-			assert.Equal(t, 128+int(signal), p.ExitCode(), p.Stderr())
-			gone(t)
-			// TE-39: the signal is named.
-			name := spec.SignalName(int(signal))
-			assert.Contains(t, p.Stderr(), "got "+name)
-			r := must.JSON[spec.RunResult](t, p.Stdout())
-			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
-			assert.Contains(t, r.Message, fmt.Sprintf("process %d) got %s", p.Cmd.Process.Pid, name))
-		}
-	})
-}
-
-// A command ignores the signals that its parent ignored; its tasks do not.
-func TestIgnoredSignals(t *testing.T) {
-	t.Parallel()
-	l := withSharedServer(t)
-	maskOf := func(t *testing.T, status string) (mask uint64) {
-		t.Helper()
+	mask := func(status string) (mask uint64) {
 		_, err := fmt.Sscanf(after(status, "SigIgn:"), "%x", &mask)
 		require.NoError(t, err, status)
 		return mask
 	}
-	ignoredBy := func(t *testing.T, pid int) uint64 {
-		t.Helper()
-		b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
-		return maskOf(t, string(b))
-	}
-	bit := func(s syscall.Signal) uint64 { return 1 << (s - 1) }
-
-	for name, c := range map[string]struct {
+	for by, c := range map[syscall.Signal]struct {
 		argv    []string
 		ignored []syscall.Signal
 	}{
-		"nohup":      {[]string{"nohup"}, []syscall.Signal{syscall.SIGHUP}},
-		"background": {[]string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh"}, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}},
+		syscall.SIGTERM: {nil, nil},
+		syscall.SIGUSR1: {[]string{"nohup"}, []syscall.Signal{syscall.SIGHUP}},
+		syscall.SIGUSR2: {[]string{"sh", "-c", `trap "" INT QUIT; exec "$@"`, "sh"}, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}},
 	} {
+		name := spec.SignalName(int(by))
 		t.Run(name, func(t *testing.T) {
-			p := l.runWith(nil, c.argv...)
-			harness.Eventually(t, "both have said what they ignore", func() bool { return strings.Count(p.Stderr(), "SigIgn:") == 2 })
+			argv := append(c.argv, harness.Clusterrun(t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
+			p := harness.Start(t, l.home, harness.Env(l.home, "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM, SIGUSR1,SIGUSR2"), argv...)
+			harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 && strings.Count(p.Stderr(), "SigIgn:") == 2 })
 			for _, s := range c.ignored {
-				assert.Zero(t, maskOf(t, p.Stderr())&bit(s), "a task does not ignore %s", s)
-				assert.NotZero(t, ignoredBy(t, p.Cmd.Process.Pid)&bit(s), "%s stays ignored", s)
+				bit := uint64(1) << (s - 1)
+				assert.Zero(t, mask(p.Stderr())&bit, "a task does not ignore %s", s)
+				assert.NotZero(t, mask(readFile(t, fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid)))&bit, "%s stays ignored", s)
 				p.Kill(s)
 			}
-			p.Kill(syscall.SIGTERM)
-			assert.Equal(t, 143, p.ExitCode(), "only this one counted: %s", p.Stderr())
+			p.Kill(by)
+			assert.Equal(t, 128+int(by), p.ExitCode(), "only this one counted: %s", p.Stderr())
 			harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+			assert.Contains(t, p.Stderr(), "got "+name)
+			r := must.JSON[spec.RunResult](t, p.Stdout())
+			assert.Equal(t, spec.VerdictCancelled, r.Verdict)
+			assert.Contains(t, r.Message, fmt.Sprintf("process %d) got %s", p.Cmd.Process.Pid, name))
 		})
 	}
 }

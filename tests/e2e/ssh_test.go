@@ -131,6 +131,36 @@ else:
 		h.gone()
 	})
 
+	t.Run("files are shipped", func(t *testing.T) {
+		dir := job(t)
+		stdout, stderr := h.succeeds("run", "--launch-agent", h.Agent, "--ship", dir, "-H", "a,b,localhost", "--", "./run.sh")
+		for _, host := range h.Hosts {
+			assert.Contains(t, stdout, "hello from "+host.Name+" in "+host.State)
+			assert.Contains(t, stderr, "to host "+host.Name)
+		}
+		assert.Equal(t, 3, strings.Count(stdout, "hello from "))
+		h.gone()
+	})
+
+	// One signal, or SIGKILL, stops a command that is waiting for hosts, together with its agents.
+	t.Run("waiting for hosts is stopped", func(t *testing.T) {
+		pids := filepath.Join(h.home, "pids")
+		hang := h.agent("hang", `echo $$ >> `+pids+`; exec sleep 1000`)
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+			require.NoError(t, os.RemoveAll(pids))
+			p := h.start(h.args(hang, "-H", "a", "--", "true")...)
+			harness.Eventually(t, "the hosts that are waited for are named", func() bool { return strings.Contains(p.Stderr(), "waiting for a (hang)") })
+			p.Kill(signal)
+			assert.Equal(t, 128+int(signal), p.ExitCode())
+			b := must.Get(os.ReadFile(pids))(t)
+			for _, pid := range strings.Fields(string(b)) {
+				harness.Eventually(t, "the agent is gone", func() bool {
+					_, err := os.Stat("/proc/" + pid)
+					return err != nil
+				})
+			}
+		}
+	})
 }
 
 // A host that is cut off stops its processes although requests cannot reach it, and the command
@@ -150,27 +180,4 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
 	p.Kill(syscall.SIGKILL)
 	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
-}
-
-// A command that is waiting for hosts is stopped by one signal, or by SIGKILL, together with its
-// agents.
-func TestWaitingForHostsIsStopped(t *testing.T) {
-	t.Parallel()
-	h := newOnHosts(t, 1)
-	pids := filepath.Join(h.home, "pids")
-	hang := h.agent("hang", `echo $$ >> `+pids+`; exec sleep 1000`)
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		require.NoError(t, os.RemoveAll(pids))
-		p := h.start(h.args(hang, "-H", "a", "--", "true")...)
-		harness.Eventually(t, "the hosts that are waited for are named", func() bool { return strings.Contains(p.Stderr(), "waiting for a (hang)") })
-		p.Kill(signal)
-		assert.Equal(t, 128+int(signal), p.ExitCode())
-		b := must.Get(os.ReadFile(pids))(t)
-		for _, pid := range strings.Fields(string(b)) {
-			harness.Eventually(t, "the agent is gone", func() bool {
-				_, err := os.Stat("/proc/" + pid)
-				return err != nil
-			})
-		}
-	}
 }

@@ -106,7 +106,8 @@ clusterrun.serve()
 `
 
 // During two in-place upgrades, a host worker's tasks keep their processes. They meet at the
-// barrier where they were waiting, and finish the closures that they were executing.
+// barrier where they were waiting, and finish the closures that they were executing. The side
+// returns its leases to the server, so nothing waits for a timeout.
 func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -119,7 +120,8 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 			"--env", "PYTHONPATH="+strings.TrimSpace(dir), "--", "python3", "-c", program)
 		require.Zero(t, code, stderr)
 	}
-	c := must.Get(clustercoordinator.New(bounded(t), starter.Get(l.dial(), "serves", "")))(t)
+	server := l.dial()
+	c := must.Get(clustercoordinator.New(bounded(t), starter.Get(server, "serves", "")))(t)
 	t.Cleanup(c.Close)
 	var values []*clustercoordinator.RemoteValue
 	for i := range closures {
@@ -160,6 +162,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 
 	l.goOn()
 	l.ok("wait", "meets")
+	assert.Empty(t, timeouts(t, server, "meets"))
 	for i, v := range values {
 		assert.Equal(t, i*i, fetched[int](t, v))
 	}
