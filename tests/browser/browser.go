@@ -43,8 +43,8 @@ type Page struct {
 
 	mu       sync.Mutex
 	problems []string
-	// cutOff reports whether the browser gave up on requests because a network interface of the
-	// machine came or went, as other tests make them do. The page is loaded again.
+	// cutOff reports whether the browser canceled requests because other tests added or removed
+	// network interfaces. Eval reloads such a page.
 	cutOff bool
 }
 
@@ -217,7 +217,7 @@ func (p *Page) event(method string, params json.RawMessage) {
 	}
 }
 
-// whole loads the page again if a part of it could not be loaded.
+// whole reloads the page if the browser canceled some of its requests.
 func (p *Page) whole() {
 	p.t.Helper()
 	p.mu.Lock()

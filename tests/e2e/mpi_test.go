@@ -84,8 +84,7 @@ func TestMPICH(t *testing.T) {
 		assert.NotContains(t, stderr, "linked with")
 	}
 
-	// A process that a rank leaves behind does not hide the rank's exit, even if it inherited the
-	// rank's PMI descriptor.
+	// A rank's exit counts although another process inherited its PMI descriptor.
 	assert.Contains(t, l.fails(3, "run", "-n", "1", "--set", "env_profiles=[mpi]", "--", "bash", "-c", "sleep 3600 & sleep 0.5; exit 3"), "exit code 3")
 
 	stderr := l.fails(3, "run", "-n", "3", "--", "./solver", "abort")

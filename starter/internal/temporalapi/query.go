@@ -18,10 +18,10 @@ const (
 	// QueryTries is how often a query is sent if it is not answered in time. The server may have
 	// given the first one to a frozen host worker; another host worker takes the next.
 	QueryTries = 2
-	// beginTimeout limits a query to an execution that has not begun. The server delays the first
-	// task of an execution if the last one was short, and immediately refuses a query that would
-	// time out before.
-	beginTimeout = 15 * time.Second
+	// startTimeout limits a query to an execution that starts late. After a short execution, the
+	// server delays the next one's first task, and immediately refuses a query that would time out
+	// before.
+	startTimeout = 15 * time.Second
 )
 
 // Query sends a query to a workflow.
@@ -33,7 +33,7 @@ func Query(ctx context.Context, c client.Client, id, execution, query string) (v
 		cancel()
 		switch {
 		case servererror.IsMoving(err):
-			timeout = beginTimeout
+			timeout = startTimeout
 		case !errors.Is(err, context.DeadlineExceeded) && !isLate(err) || ctx.Err() != nil:
 			return v, err
 		}
