@@ -133,10 +133,19 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 
 // A host worker is started, reloaded and stopped according to its unit. It notifies systemd that
 // it is ready once it has joined its fleet, and again after an upgrade, in the same process; and
-// that it is stopping.
+// that it is stopping. Probes of host workers and controllers succeed once they serve, but not
+// before there is a server.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
-	s := harness.StartServer(t)
+	s := harness.StartServer(t, "--headless")
+	host, controller := harness.FreeAddress(t), harness.FreeAddress(t)
+	awaits := func(address string, status int) {
+		t.Helper()
+		harness.Eventually(t, http.StatusText(status)+" at "+address, func() bool {
+			got, _ := probed(address)
+			return got == status
+		})
+	}
 	socket := filepath.Join(t.TempDir(), "notify")
 	l := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"}))(t)
 	defer l.Close()
@@ -151,7 +160,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	code, unit, stderr := s.CLI(t, "worker", "unit")
 	require.Zero(t, code, stderr)
 	unit = strings.NewReplacer("%S", t.TempDir(), "%i", "train").Replace(unit)
-	flags := "CLUSTERRUN_WORKER_FLAGS=--host-name host-a --slots 2 --label rack=r7 --advertise 127.0.0.1"
+	flags := "CLUSTERRUN_WORKER_FLAGS=--host-name host-a --slots 2 --label rack=r7 --advertise 127.0.0.1 --metrics " + host
 	// A shell expands the remaining words like systemd.
 	call := func(key string) *harness.Process {
 		t.Helper()
@@ -161,8 +170,19 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 		return harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "NOTIFY_SOCKET="+socket, "TEMPORAL_ADDRESS="+s.Address, flags), "bash", "-c", "exec "+line)
 	}
 
+	s.Kill()
+	other := harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "TEMPORAL_ADDRESS="+s.Address), harness.Clusterrun(t), "worker", "--role", "controller", "--metrics", controller)
 	w := call("ExecStart")
+	awaits(controller, http.StatusServiceUnavailable)
+	awaits(host, http.StatusServiceUnavailable)
+	_, text := probed(host)
+	assert.Equal(t, "not ready: this host worker's queues are not being served", text)
+	s.Restart()
+	awaits(controller, http.StatusOK)
 	require.Equal(t, "READY=1", next())
+	awaits(host, http.StatusOK)
+	_, text = probed(host)
+	assert.Equal(t, "ready", text)
 	out := s.OK(t, "host", "list")
 	assert.Contains(t, out, "host-a", "it is registered by then")
 	assert.Contains(t, out, "rack=r7")
@@ -175,6 +195,8 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	w.Kill(syscall.SIGTERM)
 	require.Equal(t, "STOPPING=1", next())
 	require.Zero(t, w.ExitCode(), w.Stderr())
+	other.Kill(syscall.SIGTERM)
+	assert.Zero(t, other.ExitCode(), other.Stderr())
 }
 
 // probed returns a host worker's answer to a probe. The code is 0 if it did not answer.
@@ -186,40 +208,4 @@ func probed(address string) (int, string) {
 	defer r.Body.Close()
 	text, _ := io.ReadAll(r.Body)
 	return r.StatusCode, strings.TrimSpace(string(text))
-}
-
-// Probes of host workers and controllers succeed once they serve, but not before there is a
-// server.
-func TestReadyIsServed(t *testing.T) {
-	t.Parallel()
-	host, controller := harness.FreeAddress(t), harness.FreeAddress(t)
-	awaits := func(address string, status int) {
-		t.Helper()
-		harness.Eventually(t, http.StatusText(status)+" at "+address, func() bool {
-			got, _ := probed(address)
-			return got == status
-		})
-	}
-	s := harness.StartServer(t, "--headless")
-	s.Kill()
-	start := func(role, address string) *harness.Process {
-		return harness.Start(t, t.TempDir(), harness.Env(t.TempDir(), "TEMPORAL_ADDRESS="+s.Address), harness.Clusterrun(t),
-			"worker", "--role", role, "--metrics", address)
-	}
-	for role, address := range map[string]string{"host": host, "controller": controller} {
-		p := start(role, address)
-		defer func() {
-			p.Kill(syscall.SIGTERM)
-			p.ExitCode()
-		}()
-		awaits(address, http.StatusServiceUnavailable)
-	}
-	_, text := probed(host)
-	assert.Equal(t, "not ready: this host worker's queues are not being served", text)
-
-	s.Restart()
-	awaits(controller, http.StatusOK)
-	awaits(host, http.StatusOK)
-	_, text = probed(host)
-	assert.Equal(t, "ready", text)
 }

@@ -246,13 +246,9 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 }
 
 // CC-93 to CC-96: workers' and servers' health is visible to all.
-func TestTheHealthOfTasks(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	c := f.withServers(spec.RunSpec{OnFailure: spec.OnFailureContinue}, 2, 2)
-	of := f.coordinator(c.run)
-	f.awaitServing(of, 2)
-
+func (c *chief) checkHealth(t *testing.T) {
+	of := c.coordinator(c.run)
+	c.awaitServing(of, 2)
 	t.Run("CC-93 all are healthy", func(t *testing.T) {
 		c.awaitHealth(t)
 		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of))
@@ -275,14 +271,13 @@ func TestTheHealthOfTasks(t *testing.T) {
 		c.does(t, "steps", "all", 4)
 	})
 	t.Run("CC-96 nobody knows while the server is away", func(t *testing.T) {
-		f.Server.Kill()
-		code, stdout, stderr := f.CLI(t, "status", c.run.GetID())
+		c.Server.Kill()
+		code, stdout, stderr := c.CLI(t, "status", c.run.GetID())
 		assert.Equal(t, 125, code, stdout)
 		assert.NotEmpty(t, stderr)
-		f.Restart()
+		c.Restart()
 		c.awaitHealth(t)
 		assert.Equal(t, []string{"worker-0", "worker-1"}, c.servingTasks(of))
 		c.does(t, "steps", "again", 4)
 	})
-	c.succeeds()
 }

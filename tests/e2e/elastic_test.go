@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,12 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -182,40 +179,4 @@ os.system("echo shell; echo shell error >&2")`)
 		runs := must.Get(filepath.Glob(filepath.Join(dir, "same", "*", "attempt_0", "0")))(t)
 		assert.Len(t, runs, 2)
 	})
-}
-
-// TE-09, SEED-81: waiting with a timeout returns no result when it expires, and a result later.
-// TE-11, TE-18, SEED-83: closing stops all tasks, even if they ignore the signal, within one grace
-// for all; a type may set its own signal and grace.
-func TestElasticClose(t *testing.T) {
-	t.Parallel()
-	f := onSharedServer(t)
-	run := f.start(&spec.RunSpec{
-		Stop: spec.Stop{Grace: spec.DurationOf(time.Second)},
-		Tasks: []spec.TaskGroup{
-			group("worker", 2, `trap '' TERM; echo up > $DIR/up-$RANK; sleep 10000 & wait; wait`),
-			{Type: "ps", Command: harness.Bash(`trap 'exit 7' INT; echo up > $DIR/up-$RANK; while :; do nap; done`),
-				Stop: spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Minute)}},
-		},
-	})
-	for rank := range 3 {
-		f.file(fmt.Sprintf("up-%d", rank))
-	}
-	handle := starter.Get(f.client, run.GetID(), run.GetRunID())
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	early, err := handle.Wait(ctx)
-	assert.Nil(t, early)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, f.client.CancelWorkflow(context.Background(), run.GetID(), run.GetRunID()))
-	r, err := handle.Wait(context.Background())
-	var ended *starter.Error
-	require.ErrorAs(t, err, &ended)
-	assert.Equal(t, spec.VerdictCancelled, r.Verdict, r.Message)
-	for _, task := range r.Tasks[:2] {
-		assert.Equal(t, -9, task.Exit.ExitCode)
-		assert.Less(t, task.Exit.Ended.Sub(r.Tasks[2].Exit.Ended), time.Minute, "not the other type's grace")
-	}
-	assert.Equal(t, 7, r.Tasks[2].Exit.ExitCode, "its own signal")
-	assert.Empty(t, harness.Alive(f.mark))
 }

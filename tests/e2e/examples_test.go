@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,11 +25,22 @@ func (l *local) example(name string, path string) (int, spec.RunResult, string) 
 	return code, r, p.Stderr()
 }
 
-// A chief, three workers and two parameter servers find each other through TF_CONFIG and train on
-// real data; the chief returns the accuracy.
-func TestExampleLogistic(t *testing.T) {
+// The examples run as their READMEs say. README.md runs ddp's program, so that only its spec is
+// checked, and tests cannot install the SDK for Python, so that example is only compiled.
+func TestExamples(t *testing.T) {
 	t.Parallel()
 	l := withSharedServer(t)
+	l.ok("validate", filepath.Join(harness.Root(), "starter/examples/ddp/run.yaml"))
+	path := filepath.Join(harness.Root(), "starter/examples/python/workflows.py")
+	p := harness.Start(t, t.TempDir(), os.Environ(), "python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')", path)
+	assert.Zero(t, p.ExitCode(), p.Stderr())
+	t.Run("logistic", func(t *testing.T) { testLogistic(t, l) })
+	t.Run("coordinator", func(t *testing.T) { testCoordinator(t, l) })
+}
+
+// A chief, three workers and two parameter servers find each other through TF_CONFIG and train on
+// real data; the chief returns the accuracy.
+func testLogistic(t *testing.T, l *local) {
 	code, r, stderr := l.example("logistic", os.Getenv("PATH"))
 	require.Zero(t, code, stderr)
 	var value struct {
@@ -44,12 +54,7 @@ func TestExampleLogistic(t *testing.T) {
 }
 
 // A chief schedules closures on three workers, according to its README, and prints their values.
-func TestExampleCoordinator(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("Python is not installed")
-	}
-	l := withSharedServer(t)
+func testCoordinator(t *testing.T, l *local) {
 	readme := must.Get(os.ReadFile(filepath.Join(harness.Root(), "starter/examples/coordinator/README.md")))(t)
 	_, rest, found := strings.Cut(string(readme), "\n    PYTHONPATH=")
 	require.True(t, found)
@@ -80,17 +85,6 @@ func TestExampleTypeScript(t *testing.T) {
 	p := harness.Start(t, dir, append(os.Environ(), "TEMPORAL_ADDRESS="+f.Address), "node", "main.js", "sh", "-c", "exit 3")
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	assert.Contains(t, p.Stdout(), "failed, exit code 3, 2 tasks\n")
-}
-
-// Tests cannot install the SDK for Python, so that example is only compiled. README.md runs ddp's
-// program, so that only its spec is checked.
-func TestExamplesThatAreNotRun(t *testing.T) {
-	t.Parallel()
-	ddp := harness.Start(t, t.TempDir(), os.Environ(), harness.Clusterrun(t), "validate", filepath.Join(harness.Root(), "starter/examples/ddp/run.yaml"))
-	assert.Zero(t, ddp.ExitCode(), ddp.Stderr())
-	path := filepath.Join(harness.Root(), "starter/examples/python/workflows.py")
-	p := harness.Start(t, t.TempDir(), os.Environ(), "python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')", path)
-	assert.Zero(t, p.ExitCode(), p.Stderr())
 }
 
 // A Python program starts runs, with the same expectations as for subprocess.run. When it is

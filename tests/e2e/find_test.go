@@ -16,10 +16,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Runs are found by name, host, cause, time, owner, and ID prefix.
+// Runs are found by name, host, cause, time, owner, and ID prefix. On a terminal, lists of runs and
+// a run's status are redrawn until ^C or the end of the run.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	watch := func(args ...string) *harness.Terminal {
+		return harness.StartInTerminal(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), append([]string{harness.Clusterrun(t)}, args...)...)
+	}
+	harness.Eventually(t, "the queue has the host", func() bool { return len(f.hosts()) == 1 })
+	watched, pending := watch("list", "--watch"), watch("list", "--pending", "-w")
+	watched.Expect("there are no runs")
+	pending.Expect("no runs are pending")
 	begin := func(id, name, script string) {
 		t.Helper()
 		_, err := starter.Start(t.Context(), f.client,
@@ -39,6 +47,16 @@ func TestFind(t *testing.T) {
 	begin("iris-aaaa", "iris", "echo lost; exit 3")
 	begin("iris-abbb", "iris", "true")
 	begin("mnist-cc", "mnist", "exec sleep 1000")
+	watched.Expect("\x1b\\[[0-9]+A.*mnist-cc +running +- +worker=1 ")
+	status := watch("status", "-w", "mnist-cc")
+	status.Expect("run mnist-cc: running.*worker-0 +running")
+	for _, x := range []*harness.Terminal{watched, pending} {
+		x.Type("\x03")
+		assert.Equal(t, 130, x.ExitCode())
+	}
+	for _, args := range [][]string{{"list", "-w"}, {"list", "-w", "--json"}} {
+		assert.Contains(t, f.Fails(t, 2, args...), "--watch redraws the list on a terminal")
+	}
 	harness.Eventually(t, "all are listed, with how they ended", func() bool {
 		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--cause", "origin")) == 1 && len(list("--open")) == 1 && len(list("--on-host", "host-a")) == 3
 	})
@@ -114,38 +132,8 @@ func TestFind(t *testing.T) {
 	assert.Len(t, strings.Split(strings.TrimSpace(stdout), "\n"), 2)
 	assert.Contains(t, stdout, `{"run_id":"iris-aaaa","verdict":"failed"`)
 	assert.Equal(t, "stopped: mnist-cc\n", f.OK(t, "stop", "--wait", "mnist-*"))
-}
-
-// On a terminal, lists of runs and a run's status are redrawn until ^C or the end of the run.
-func TestWatchOnATerminal(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	watch := func(args ...string) *harness.Terminal {
-		return harness.StartInTerminal(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), append([]string{harness.Clusterrun(t)}, args...)...)
-	}
-	harness.Eventually(t, "the queue has the host", func() bool {
-		_, stdout, _ := f.CLI(t, "host", "list")
-		return strings.Contains(stdout, "host-a")
-	})
-	list, pending := watch("list", "--watch"), watch("list", "--pending", "-w")
-	list.Expect("there are no runs")
-	pending.Expect("no runs are pending")
-	run, err := starter.Start(t.Context(), f.client,
-		&spec.RunSpec{Name: "iris", Dir: f.dir, Tasks: []spec.TaskGroup{group("worker", 2, "exec sleep 1000")}}, starter.Options{ID: "iris-1"})
-	require.NoError(t, err)
-	list.Expect("\x1b\\[1A.*iris-1 +running +- +worker=2 ")
-	status := watch("status", "-w", "iris-1")
-	status.Expect("run iris-1: running.*worker-1 +running")
-	for _, x := range []*harness.Terminal{list, pending} {
-		x.Type("\x03")
-		assert.Equal(t, 130, x.ExitCode())
-	}
-	require.NoError(t, run.Cancel(t.Context()))
 	assert.Equal(t, 130, status.ExitCode())
-	status.Expect("run iris-1: cancelled")
-	for _, args := range [][]string{{"list", "-w"}, {"list", "-w", "--json"}} {
-		assert.Contains(t, f.Fails(t, 2, args...), "--watch redraws the list on a terminal")
-	}
+	status.Expect("run mnist-cc: cancelled")
 }
 
 // Rm removes what ended runs left behind, here and on the server, but does not touch open runs.

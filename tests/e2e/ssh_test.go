@@ -161,23 +161,20 @@ else:
 			}
 		}
 	})
-}
 
-// A host that is cut off stops its processes although requests cannot reach it, and the command
-// reports the loss.
-func TestAHostBySSHIsCutOff(t *testing.T) {
-	t.Parallel()
-	h := newOnHosts(t, 2)
-	b := h.Hosts[1]
-	// ssh gives up after 12 s without an answer instead of 30 s.
-	p := h.start(h.args(h.Agent+" -o ServerAliveInterval=2", "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
-	running(t, p, 2)
-	isTask := func(line string) bool { return strings.HasSuffix(line, "sleep 4711") }
-	require.True(t, slices.ContainsFunc(h.Processes(b), isTask))
-	h.Cut(b)
-	harness.Eventually(t, "the task on b is stopped", func() bool { return !slices.ContainsFunc(h.Processes(b), isTask) })
-	harness.Eventually(t, "ssh gives up", func() bool { return strings.Contains(p.Stderr(), "host b: ssh: ") })
-	assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
-	p.Kill(syscall.SIGKILL)
-	harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
+	// A host that is cut off stops its processes although requests cannot reach it, and the command
+	// reports the loss.
+	t.Run("a host is cut off", func(t *testing.T) {
+		// ssh gives up after 12 s without an answer instead of 30 s.
+		p := h.start(h.args(h.Agent+" -o ServerAliveInterval=2", "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
+		running(t, p, 2)
+		isTask := func(line string) bool { return strings.HasSuffix(line, "sleep 4711") }
+		require.True(t, slices.ContainsFunc(h.Processes(b), isTask))
+		h.Cut(b)
+		harness.Eventually(t, "the task on b is stopped", func() bool { return !slices.ContainsFunc(h.Processes(b), isTask) })
+		harness.Eventually(t, "ssh gives up", func() bool { return strings.Contains(p.Stderr(), "host b: ssh: ") })
+		assert.Regexp(t, `host b: ssh: Timeout, server .* not responding`, p.Stderr())
+		p.Kill(syscall.SIGKILL)
+		harness.Eventually(t, "nothing is left on a", func() bool { return len(h.Processes(h.Hosts[0])) == 0 })
+	})
 }
