@@ -136,12 +136,12 @@ pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in th
 
 .PHONY: postgresql
 postgresql: build $(TOOLS)/temporal $(TOOLS)/temporal-server $(TOOLS)/temporal-sql-tool ## run the test of Temporal's own server with PostgreSQL; CLUSTERRUN_BENCH_SERVER=postgresql make bench BENCH=Many measures it
-	$(GO) test -count 1 -v -run '^TestPostgreSQL$$' ./tests/e2e
+	$(GO) test -count 1 -v -run '^TestPostgreSQL$$' ./tests/extra
 
 .PHONY: typescript
 typescript: build ## run the example in TypeScript with Temporal's SDK from npm
 	mkdir -p $(TOOLS)/typescript && cp starter/examples/typescript/package.json $(TOOLS)/typescript && npm install --no-audit --no-fund --prefix $(TOOLS)/typescript
-	CLUSTERRUN_NODE_MODULES=$(abspath $(TOOLS))/typescript/node_modules $(GO) test -count 1 -v -run '^TestExampleTypeScript$$' ./tests/e2e
+	CLUSTERRUN_NODE_MODULES=$(abspath $(TOOLS))/typescript/node_modules $(GO) test -count 1 -v -run '^TestExampleTypeScript$$' ./tests/extra
 
 .PHONY: systemd
 systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian

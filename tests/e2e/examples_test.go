@@ -71,22 +71,6 @@ func testCoordinator(t *testing.T, l *local) {
 	}
 }
 
-// Workflows in TypeScript, with Temporal's SDK from npm, execute runs.
-func TestExampleTypeScript(t *testing.T) {
-	t.Parallel()
-	modules := os.Getenv("CLUSTERRUN_NODE_MODULES")
-	if modules == "" {
-		t.Skip("no packages from npm: `make typescript` installs them and runs this test")
-	}
-	f := fixtureOn(t, harness.StartServer(t, "--headless"), "--slots", "8")
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(harness.Root(), "starter/examples/typescript"))))
-	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
-	p := harness.Start(t, dir, append(os.Environ(), "TEMPORAL_ADDRESS="+f.Address), "node", "main.js", "sh", "-c", "exit 3")
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stdout(), "failed, exit code 3, 2 tasks\n")
-}
-
 // A Python program starts runs, with the same expectations as for subprocess.run. When it is
 // interrupted, its run stops, and the task prints a line within its grace.
 const runsOfPython = `
