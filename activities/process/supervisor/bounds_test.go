@@ -107,7 +107,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	// Not a shell, which would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
 	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
-	p := must.Get(h.client.Start(h.ctx(), r))(t)
+	p := h.launch(r)
 	assert.Nil(t, p.Exit)
 	e := h.wait("limits", 0)
 	require.Zero(t, e.Code)
@@ -117,8 +117,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 
 	// A process without limits gets the supervisor's limits.
 	r = h.request("free", 0, "ulimit -Hn")
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Zero(t, h.wait("free", 0).Code)
 	assert.Equal(t, strconv.FormatUint(fault.MaxFiles(), 10)+"\n", must.Read(t, r.Command.Stdout))
 
@@ -126,15 +125,13 @@ func TestLimitsOfAProcess(t *testing.T) {
 	// executed is reported.
 	r = h.request("stopped", 0, `trap 'exit 5' TERM; echo up > $D/up; while :; do sleep 0.01; done`)
 	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}}
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	h.until("it runs", func() bool { return h.exists("up") })
 	h.stop(int(unix.SIGTERM), patience, "stopped")
 	assert.Equal(t, 5, h.wait("stopped", 0).Code)
 	r = h.request("missing", 0, "")
 	r.Command.Path, r.Command.Limits.Rlimits = "/no/such/program", []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}}
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	assert.Equal(t, exitcode.NotFound, h.wait("missing", 0).Code)
 }
 
@@ -144,8 +141,7 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	assert.Empty(t, reply.Controllers)
 	r := h.request("hog", 0, "exit 0")
 	r.Command.Limits.Memory = 1 << 30
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	e := h.wait("hog", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
 	assert.Equal(t, "its limits cannot be enforced: its cgroup has no memory controller ("+reply.Why+")", e.StartError)
@@ -161,15 +157,13 @@ func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 	h.sh("neighbour", 0, "echo $$ > $D/neighbour; exec sleep 600")
 	hog := h.request("hog", 0, "head -c 1G /dev/zero | tail; echo survived")
 	hog.Command.Limits.Memory = 64 << 20
-	_, err := h.client.Start(h.ctx(), hog)
-	require.NoError(t, err)
+	h.launch(hog)
 	e := h.wait("hog", 0)
 	assert.Equal(t, ReasonOOM, e.Reason)
 	assert.Contains(t, e.Detail, "limits.memory is 67108864 bytes")
 	bomb := h.request("bomb", 0, `bomb() { bomb | bomb & }; bomb; sleep 1; exit 3`)
 	bomb.Command.Limits.PIDs = 50
-	_, err = h.client.Start(h.ctx(), bomb)
-	require.NoError(t, err)
+	h.launch(bomb)
 	assert.NotZero(t, h.wait("bomb", 0).Code)
 	assert.False(t, gone(h.pidIn("neighbour")), "the others do not notice")
 	h.stop(int(unix.SIGKILL), 0, "neighbour")
@@ -181,8 +175,7 @@ func TestOOMScores(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("score", 0, "")
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", fork.OOMFile}
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Zero(t, h.wait("score", 0).Code)
 	mine := must.Read(t, fork.OOMFile)
 	n := must.Get(strconv.Atoi(strings.TrimSpace(mine)))(t)
@@ -203,13 +196,11 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	h := newHost(t, nil)
 	quiet := h.request("quiet", 0, "echo $$ > $D/quiet; exec sleep 600")
 	quiet.Command.LogQuota = 1 << 20
-	_, err := h.client.Start(h.ctx(), quiet)
-	require.NoError(t, err)
+	h.launch(quiet)
 	// This would write 100 GB unless it is stopped.
 	loud := h.request("loud", 0, "while head -c 1M /dev/zero; do sleep 0.01; done")
 	loud.Command.LogQuota = 1 << 20
-	_, err = h.client.Start(h.ctx(), loud)
-	require.NoError(t, err)
+	h.launch(loud)
 	e := h.wait("loud", 0)
 	assert.Equal(t, ReasonLogQuota, e.Reason)
 	assert.Equal(t, -int(unix.SIGKILL), e.Code)
@@ -220,13 +211,11 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	// written too much.
 	little := h.request("little", 0, "echo x")
 	little.Command.LogQuota = 1 << 20
-	_, err = h.client.Start(h.ctx(), little)
-	require.NoError(t, err)
+	h.launch(little)
 	assert.Equal(t, ReasonNone, h.wait("little", 0).Reason)
 	quick := h.request("quick", 0, "head -c 2M /dev/zero")
 	quick.Command.LogQuota = 1 << 20
-	_, err = h.client.Start(h.ctx(), quick)
-	require.NoError(t, err)
+	h.launch(quick)
 	assert.Equal(t, ReasonLogQuota, h.wait("quick", 0).Reason)
 	h.stop(int(unix.SIGKILL), 0, "quiet")
 	assert.Equal(t, ReasonTerminate, h.wait("quiet", 0).Reason)
@@ -237,8 +226,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	const quota = 64 << 10
 	r := h.request("loud", 0, "echo begin; head -c 300M /dev/zero; echo done > $D/done")
 	r.Command.LogQuota, r.Command.LogDrop = quota, true
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	e := h.wait("loud", 0)
 	assert.Zero(t, e.Code)
 	assert.Equal(t, ReasonNone, e.Reason)
@@ -255,8 +243,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	within := h.request("quiet", 0, "echo x")
 	within.Command.LogQuota, within.Command.LogDrop = quota, true
 	within.Key.Run.RunID = "another"
-	_, err = h.client.Start(h.ctx(), within)
-	require.NoError(t, err)
+	h.launch(within)
 	p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: within.Key}))(t)
 	assert.Zero(t, p.Exit.Dropped)
 	assert.Equal(t, "x\n", must.Read(t, within.Command.Stdout))
@@ -353,7 +340,7 @@ func TestCPUs_MPR33(t *testing.T) {
 		tasks++
 		r.Command.Path, r.Command.Args = program, []string{"cat", "/proc/self/status"}
 		r.Command.CPUs = cpus
-		p := must.Get(h.client.Start(h.ctx(), r))(t)
+		p := h.launch(r)
 		h.wait(r.Key.Task, 0)
 		return p
 	}

@@ -33,7 +33,7 @@ func (h *host) begin(task, script string, change func(*Command)) Command {
 	if change != nil {
 		change(&r.Command)
 	}
-	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
+	p := h.launch(r)
 	require.True(h.t, p.Exit == nil || p.Exit.StartError == "", "%+v", p.Exit)
 	return r.Command
 }

@@ -298,10 +298,16 @@ func (h *host) request(task string, number int, script string) StartRequest {
 	}
 }
 
-// sh starts a process, which must succeed.
+// launch starts a process, which must succeed.
+func (h *host) launch(r StartRequest) Process {
+	h.t.Helper()
+	return must.Get(h.client.Start(h.ctx(), r))(h.t)
+}
+
+// sh is launch for a script.
 func (h *host) sh(task string, number int, script string) Process {
 	h.t.Helper()
-	p := must.Get(h.client.Start(h.ctx(), h.request(task, number, script)))(h.t)
+	p := h.launch(h.request(task, number, script))
 	require.Equal(h.t, number, p.Number)
 	if p.Exit == nil {
 		require.NotZero(h.t, p.PID)

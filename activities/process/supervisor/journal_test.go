@@ -150,8 +150,7 @@ func TestJournalDamaged(t *testing.T) {
 			// Another run is unaffected.
 			r := h.request("worker-0", 0, "exit 0")
 			r.Key.Run = runNamed("healthy")
-			_, err = h.client.Start(h.ctx(), r)
-			require.NoError(t, err)
+			h.launch(r)
 		})
 	}
 }
@@ -310,8 +309,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 
 	r := h.request("worker-0", restarts, "exit 4")
 	r.Fence.Attempt = restarts + 1
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Equal(t, 4, h.wait("worker-0", restarts).Code)
 	known = attach()
 	require.Len(t, known, 1+KeepProcesses)

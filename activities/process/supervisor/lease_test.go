@@ -102,16 +102,14 @@ func TestLeasesLapse(t *testing.T) {
 	lapsed, kept := lease("lapses"), lease("kept")
 	r := h.request("worker-0", 0, "exec sleep 1000")
 	r.Key.Run = runNamed("kept")
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	h.until("it lapses", func() bool { return !leased(t, lapsed) })
 	require.True(t, leased(t, kept), "a run with processes keeps its ports")
 	require.Equal(t, lapsed, lease("lapses"))
 	h.until("it lapses again", func() bool { return !leased(t, lapsed) })
 	// A late start leases its port again.
 	r.Key.Run = runNamed("lapses")
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.True(t, leased(t, lapsed))
 }
 
@@ -183,7 +181,7 @@ func (h *host) startIn(c Contact, task, script string) Process {
 	h.t.Helper()
 	r := h.request(task, 0, script)
 	r.Contact = c
-	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
+	p := h.launch(r)
 	return p
 }
 

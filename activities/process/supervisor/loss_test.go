@@ -179,7 +179,7 @@ func TestGracesAtShutdown(t *testing.T) {
 	start := func(task string, stop Stop, script string) {
 		r := h.request(task, 0, script)
 		r.Command.Stop = stop
-		must.Get(h.client.Start(h.ctx(), r))(t)
+		h.launch(r)
 		h.pidIn(task)
 	}
 	start("own", Stop{Signal: int(unix.SIGINT), Grace: long}, `trap 'exit 3' INT; echo $$ >$D/own; while :; do sleep 0.01; done`)
@@ -239,8 +239,7 @@ func TestNoLeaks(t *testing.T) {
 		h.wait(task, 0)
 		r := h.request("bad"+strconv.Itoa(i), 0, "")
 		r.Command.Path = "/nowhere"
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 	}
 	require.NoError(t, unix.Kill(h.sidePID(), unix.SIGKILL))
 	h.awaitCount("side ", 2)
@@ -303,8 +302,7 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 				require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: r.Key, Fence: r.Fence, Number: 0}))
 				r.Number = 1
 			}
-			_, err := h.client.Start(h.ctx(), r)
-			require.NoError(t, err)
+			h.launch(r)
 			p := must.Get(h.client.Wait(h.ctx(), ProcessRef{Key: r.Key, Number: r.Number}))(t)
 			require.Equal(t, 4, p.Exit.Code)
 		})

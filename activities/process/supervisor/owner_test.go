@@ -45,8 +45,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	// One stream goes to the owner, the other to its file.
 	r := h.request("direct", 0, script)
 	r.Command.Stdout = OwnersOutput
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Zero(t, h.wait("direct", 0).Code)
 	assert.Equal(t, "to stdout\n0, 1, 2, 3\n", written("out"), "stdin is /dev/null, and nothing of the owner's beside")
 	assert.Equal(t, "to stderr\n", must.Read(t, r.Command.Stderr))
@@ -54,14 +53,13 @@ func TestOwnersDescriptors(t *testing.T) {
 
 	r = h.request("foreground", 0, script)
 	r.Command.Foreground = true
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Zero(t, h.wait("foreground", 0).Code)
 	assert.Equal(t, "typed\nto stdout\n0, 1, 2, 3\n", written("out"))
 	assert.Equal(t, "to stderr\n", written("err"))
 	assert.NoFileExists(t, r.Command.Stdout)
 
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
+	_, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.NoError(t, h.cmd.Process.Signal(os.Interrupt))
 	require.NoError(t, h.ended())
@@ -98,14 +96,12 @@ func TestNoOwner(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("direct", 0, "echo lost")
 	r.Command.Stdout, r.Command.Stderr = OwnersOutput, OwnersOutput
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	assert.Zero(t, h.wait("direct", 0).Code, "as with /dev/null")
 
 	r = h.request("foreground", 0, "true")
 	r.Command.Foreground = true
-	_, err = h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	e := h.wait("foreground", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
 	assert.Contains(t, e.StartError, "there is no launcher to provide its stdin")

@@ -33,7 +33,7 @@ func (h *host) leaves(what string, stop Stop) {
 	r.Command.Args = []string{"sh", h.file("script")}
 	r.Command.Env = append(r.Command.Env, "LEAVES="+what)
 	r.Command.Stop = stop
-	p := must.Get(h.client.Start(h.ctx(), r))(h.t)
+	p := h.launch(r)
 	require.Nil(h.t, p.Exit)
 }
 

@@ -49,8 +49,7 @@ func TestStart(t *testing.T) {
 	t.Run("surroundings", func(t *testing.T) {
 		r := h.request("surroundings", 0, `pwd; readlink /proc/self/fd/0; env; ps -o sid=,pgid=,pid= -p $$; exec >&2; echo err`)
 		r.Command.Env = append(r.Command.Env, "A=b", CookieVar+"=stale")
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 		require.Zero(t, h.wait("surroundings", 0).Code)
 		lines := strings.Split(strings.TrimSpace(must.Read(t, r.Command.Stdout)), "\n")
 		require.Equal(t, h.dir, lines[0])
@@ -77,8 +76,7 @@ func TestStart(t *testing.T) {
 		require.NoError(t, os.MkdirAll(r.Command.LogDir, 0o755))
 		require.NoError(t, os.WriteFile(r.Command.Stdout, []byte("old\n"), 0o644))
 		r.Command.Stderr = "/dev/null"
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 		h.wait("append", 0)
 		require.Equal(t, "old\nnew\n", must.Read(t, r.Command.Stdout))
 	})
@@ -86,8 +84,7 @@ func TestStart(t *testing.T) {
 	t.Run("no descriptors but three", func(t *testing.T) {
 		r := h.request("fds", 0, "")
 		r.Command.Path, r.Command.Args = "/bin/ls", []string{"ls", "-1", "/proc/self/fd"}
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 		h.wait("fds", 0)
 		require.Equal(t, "0\n1\n2\n3\n", must.Read(t, r.Command.Stdout), "the last one is of ls itself")
 	})
@@ -95,8 +92,7 @@ func TestStart(t *testing.T) {
 	t.Run("no signal is blocked", func(t *testing.T) {
 		r := h.request("signals", 0, "")
 		r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/status"}
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 		h.wait("signals", 0)
 		raw := must.Get(os.ReadFile(r.Command.Stdout))(t)
 		require.Regexp(t, `SigBlk:\s0{16}\n`, string(raw))
@@ -149,7 +145,7 @@ func TestStartErrors(t *testing.T) {
 		task := fmt.Sprintf("bad-%d", i)
 		r := h.request(task, 0, "true")
 		c.change(&r.Command)
-		p := must.Get(h.client.Start(h.ctx(), r))(t)
+		p := h.launch(r)
 		require.NotNil(t, p.Exit, c.text)
 		assert.Equal(t, c.code, p.Exit.Code, c.text)
 		assert.Contains(t, p.Exit.StartError, c.text)
@@ -214,7 +210,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		r := h.request("worker-0", 0, "true")
 		r.Command.LogDir = filepath.Join(dir, "logs")
-		p := must.Get(h.client.Start(h.ctx(), r))(t)
+		p := h.launch(r)
 		require.NotNil(t, p.Exit)
 		require.Contains(t, p.Exit.StartError, "making the log directory "+dir)
 		require.Equal(t, exitcode.Machinery, p.Exit.Code, "the program is not to blame")
@@ -383,8 +379,7 @@ func TestFencesAreThoseOfAGeneration(t *testing.T) {
 	start := func(generation int, fence Fence) runkey.Task {
 		r := h.request("worker-0", 0, fmt.Sprintf("echo $$ >$D/up%d; exec sleep 1000", generation))
 		r.Key.Generation, r.Fence = generation, fence
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 		h.pidIn(fmt.Sprintf("up%d", generation))
 		return r.Key
 	}

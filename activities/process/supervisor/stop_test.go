@@ -23,7 +23,7 @@ func TestStop(t *testing.T) {
 	last := h.request("last", 0, strings.ReplaceAll(helped, "NAME", "last")+
 		`trap 'echo x >>$D/last-asked' TERM; while kill -0 $!; do sleep 0.01; done; exit 6`)
 	last.Key.Run.RunID = "helpers"
-	must.Get(h.client.Start(h.ctx(), last))(t)
+	h.launch(last)
 	h.pidIn("last")
 	must.Get(h.client.Stop(h.ctx(), StopRequest{Run: last.Key.Run, Signal: sigTERM, Grace: 10 * time.Second, Reason: ReasonTerminate}))(t)
 
@@ -107,7 +107,7 @@ func TestStop(t *testing.T) {
 	t.Run("the whole group is asked", func(t *testing.T) {
 		r := h.request("group", 0, strings.ReplaceAll(helped, "NAME", "group")+`trap : TERM; wait; wait; exit 6`)
 		r.Command.StopGroup = true
-		must.Get(h.client.Start(h.ctx(), r))(t)
+		h.launch(r)
 		h.pidIn("group")
 		h.stop(sigTERM, long, "group")
 		require.Equal(t, 6, h.wait("group", 0).Code)
@@ -195,8 +195,7 @@ func TestKillAt(t *testing.T) {
 	start := func(task string, at int64) {
 		r := h.request(task, 0, `trap '' TERM; while :; do sleep 1000; done`)
 		r.Command.KillAt = at
-		_, err := h.client.Start(h.ctx(), r)
-		require.NoError(t, err)
+		h.launch(r)
 	}
 	now := BootNanos()
 	start("late", now+int64(time.Hour))

@@ -120,8 +120,7 @@ func TestSampleAsAnotherUser(t *testing.T) {
 	r := h.request("is", 0, "echo $$ > $D/pid; exec sleep 1000")
 	r.Command.User, r.Command.LogDir = u, ""
 	r.Command.Stdout, r.Command.Stderr = "", ""
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	h.pidIn("pid")
 	// During an exec a program's memory is zero.
 	h.until("it is seen", func() bool {

@@ -40,7 +40,7 @@ func TestAsAnotherUser(t *testing.T) {
 		return r
 	}
 	start := func(r StartRequest) Process {
-		p := must.Get(h.client.Start(h.ctx(), r))(t)
+		p := h.launch(r)
 		return p
 	}
 
@@ -127,7 +127,7 @@ func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 		r := h.request(strings.ReplaceAll(dir, "/", "-"), 0, "echo it came through")
 		r.Command.LogRoot, r.Command.LogDir = root, filepath.Join(root, dir)
 		r.Command.Stdout, r.Command.Stderr = filepath.Join(root, dir, "stdout.log"), filepath.Join(root, dir, "stderr.log")
-		p := must.Get(h.client.Start(h.ctx(), r))(t)
+		p := h.launch(r)
 		require.NotNil(t, p.Exit, dir)
 		require.Contains(t, p.Exit.StartError, says)
 		require.Contains(t, p.Exit.StartError, "path escapes from parent")
@@ -138,8 +138,7 @@ func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 	r := h.request("fine", 0, "echo it is here")
 	r.Command.LogRoot, r.Command.LogDir = root, filepath.Join(root, "b", "0")
 	r.Command.Stdout, r.Command.Stderr = filepath.Join(root, "b", "0", "stdout.log"), ""
-	_, err := h.client.Start(h.ctx(), r)
-	require.NoError(t, err)
+	h.launch(r)
 	require.Zero(t, h.wait("fine", 0).Code)
 	require.Equal(t, "it is here\n", must.Read(t, r.Command.Stdout))
 	for path, mode := range map[string]os.FileMode{filepath.Join(root, "b", "0"): 0o700, r.Command.Stdout: 0o600} {
