@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workers"
@@ -29,6 +30,14 @@ func (h Home) Connect(ctx context.Context) (*Link, error) {
 		return nil, err
 	}
 	return &Link{conn, json.NewDecoder(conn)}, nil
+}
+
+// PID returns the home worker's process ID, or 0 if it is unknown.
+func (l *Link) PID() int {
+	if peer := proc.Peer(l.conn); peer != nil {
+		return int(peer.Pid)
+	}
+	return 0
 }
 
 // Serve makes the home worker the supervisor's side. socket is the side's end of the connection

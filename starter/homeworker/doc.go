@@ -27,7 +27,7 @@
 //     command then communicates with the server itself, to start the run or wait for its end.
 //   - If the home worker is frozen, it does not send the greeting, and the command starts a
 //     replacement. If the frozen process is continued, it detects the replacement, and exits after
-//     its last run.
+//     its last run. If it stays stopped by a signal, its supervisors kill it.
 //
 // The home worker exits when it has not served a command or supervisor for a while, or when the
 // state directory is removed.

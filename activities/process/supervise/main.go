@@ -58,7 +58,7 @@ func run(text string) error {
 	c := supervisor.Config{
 		Side: append([]string{s.Starter}, s.Side...), Program: inherited(s.Files.Program), SideEnv: s.SideEnv,
 		Lifeline:   inherited(s.Files.Lifeline),
-		OwnersSide: inherited(s.Files.Side),
+		OwnersSide: inherited(s.Files.Side), OwnersSidePID: s.SidePID,
 		OwnersLink: inherited(s.Files.Link),
 		Owner: supervisor.Owner{
 			Stdin: inherited(s.Files.Stdin), Stdout: inherited(s.Files.Stdout), Stderr: inherited(s.Files.Stderr),

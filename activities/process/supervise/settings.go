@@ -37,6 +37,8 @@ type Settings struct {
 	// NAME=VALUE.
 	Side    []string `json:"side"`
 	SideEnv []string `json:"side_env,omitempty"`
+	// SidePID is the process with the other end of [Files.Side].
+	SidePID int `json:"side_pid,omitempty"`
 	// OrphanGrace and LongestGrace are as in [supervisor.Config].
 	OrphanGrace  time.Duration `json:"orphan_grace,omitempty"`
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`

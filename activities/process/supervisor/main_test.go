@@ -44,6 +44,7 @@ type role struct {
 	NoChildren   bool   // as if the kernel did not list children
 	Lifeline     bool   // descriptor 3
 	OwnersSide   bool   // descriptor 4, and a volatile state
+	SidePID      int    // of the owner's side
 	Instance     string // of a new state directory
 	Owner        string // the directory of the owner's stdin, stdout and stderr
 	OrphanGrace  time.Duration
@@ -89,7 +90,7 @@ func supervisorMain(text string) int {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
 	}
 	if r.OwnersSide {
-		cfg.OwnersSide = os.NewFile(4, "side")
+		cfg.OwnersSide, cfg.OwnersSidePID = os.NewFile(4, "side"), r.SidePID
 	}
 	if r.Owner != "" {
 		cfg.Owner = ownerIn(r.Owner)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -139,6 +141,20 @@ func TestTheOwnersSideEnds(t *testing.T) {
 	require.NoError(t, h.lifeline.Close())
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("side "))
+}
+
+// Nothing reports to the server while the owner's side is stopped, so the supervisor kills it.
+func TestTheOwnersSideStaysStopped(t *testing.T) {
+	side := exec.Command("sleep", "1000")
+	require.NoError(t, side.Start())
+	h := newHost(t, func(r *role) { r.Lifeline, r.OwnersSide, r.SidePID, r.Instance = true, true, side.Process.Pid, NewInstance() })
+	require.NoError(t, side.Process.Signal(unix.SIGSTOP))
+	require.Error(t, side.Wait())
+	assert.Equal(t, unix.SIGKILL, side.ProcessState.Sys().(syscall.WaitStatus).Signal())
+	require.NoError(t, h.client.Close())
+	h.awaitCount("side ", 1)
+	require.NoError(t, h.lifeline.Close())
+	require.NoError(t, h.ended())
 }
 
 // A side that leaves has finished reporting, so none replaces it.

@@ -26,8 +26,10 @@ type Config struct {
 	// default is this program.
 	Program *os.File
 	// OwnersSide, if set, is a socket to a side in another process, which received the other end
-	// from the owner. The supervisor starts a side only when this socket closes.
-	OwnersSide *os.File
+	// from the owner. The supervisor starts a side only when this socket closes. It kills that
+	// process, OwnersSidePID, if it stays stopped by a signal.
+	OwnersSide    *os.File
+	OwnersSidePID int
 	// OwnersLink, if set, is a socket to the owner, which may also use the [API].
 	OwnersLink *os.File
 	// SideEnv is added to this process's environment for the side.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 const (
@@ -29,6 +30,9 @@ const (
 	// ownersFarewell replaces sideFarewell for a side that replaces one in another process which
 	// was killed together with the owner.
 	ownersFarewell = 30 * time.Second
+	// A side in another process is killed if stoppedLooks looks in a row find it stopped.
+	stoppedLook  = time.Second
+	stoppedLooks = 5
 )
 
 // sideKeeper keeps a side running. Except for hello, program and the fields after it are used only
@@ -92,7 +96,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			return
 		}
 		started = nil
-		<-link.served
+		s.awaitOwners(link)
 		link.close()
 		if s.ownersLeft() {
 			return
@@ -160,6 +164,29 @@ func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	defer s.mu.Unlock()
 	s.owners = link
 	return link, nil
+}
+
+// awaitOwners waits until the side in another process has exited. While that is stopped by a
+// signal, nothing reports this supervisor's exits, so a side that stays stopped is killed.
+func (s *sideKeeper) awaitOwners(link *sideLink) {
+	look := time.NewTicker(stoppedLook)
+	defer look.Stop()
+	for stopped := 0; ; {
+		select {
+		case <-link.served:
+			return
+		case <-look.C:
+		}
+		stat, err := proc.ReadStat(s.cfg.OwnersSidePID)
+		if err != nil || stat.State != 'T' {
+			stopped = 0
+			continue
+		}
+		if stopped++; stopped == stoppedLooks {
+			s.log.Warn("The home's host worker is stopped by a signal; killing it.", "pid", s.cfg.OwnersSidePID)
+			_ = unix.Kill(s.cfg.OwnersSidePID, unix.SIGKILL)
+		}
+	}
 }
 
 // ownersLeft reports whether the side in another process, which has exited, had nothing left to

@@ -110,6 +110,9 @@ func (w *HostWorker) start(side, link *os.File) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
+	if side != nil {
+		settings.SidePID = w.HomeWorker.PID()
+	}
 	cmd, program, err := settings.Command(w.files(side, link))
 	if err != nil {
 		return nil, err

@@ -110,6 +110,7 @@ func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready 
 	if err != nil {
 		return nil, err
 	}
+	settings.SidePID = side.PID()
 	served := workers.Supervised{Options: o, Environ: detach.Environ(os.Environ()), Log: log.Name()}
 	return serve(side, served, func(socket *os.File) (*exec.Cmd, error) {
 		cmd, own, err := settings.Command(supervise.Files{Side: socket, Ready: ready})
