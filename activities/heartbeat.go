@@ -152,7 +152,7 @@ func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 	}
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),
-		Progress: l.progress(l.key), Steps: l.services.StepTime(l.key), Usage: l.used.Load(), LastOutput: wrote,
+		Progress: l.progress(l.key), Steps: l.services.StepTime(l.key), Usage: l.used.Load(), LastOutput: wrote, Unsupervised: l.samples.Silent(),
 	}
 }
 

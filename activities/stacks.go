@@ -29,6 +29,8 @@ const stacksError = "StacksNotCaptured"
 const (
 	// captureBound limits the captures. It is shorter than the time limit of CaptureStacks.
 	captureBound = 7 * time.Second
+	// supervisorBound limits the wait for the supervisor's list of processes.
+	supervisorBound = 3 * time.Second
 	// keepCaptures limits the age of captures in the state directory.
 	keepCaptures = 7 * 24 * time.Hour
 )
@@ -50,7 +52,12 @@ func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, a
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
-	reply, err := c.Supervisor.Processes(ctx, p.Run)
+	asking, asked := context.WithTimeout(ctx, supervisorBound)
+	defer asked()
+	reply, err := c.Supervisor.Processes(asking, p.Run)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = c.notCaptured("stacks", err)
+	}
 	if err != nil {
 		return spec.RequestAnswer{}, err
 	}

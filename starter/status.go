@@ -260,6 +260,7 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 		if decode(a.GetHeartbeatDetails(), &beat) {
 			t.PID, t.Restarts, t.Started, t.LogDir = beat.PID, beat.Restarts, beat.Started, beat.LogDir
 			t.Progress, t.Steps, t.Usage, t.LastOutput = beat.Progress, beat.Steps, beat.Usage, beat.LastOutput
+			t.Unsupervised = beat.Unsupervised
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}

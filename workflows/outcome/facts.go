@@ -27,6 +27,7 @@ func Facts(s *Status, now time.Time) []Fact {
 	f.failed()
 	f.silence()
 	f.missing()
+	f.unsupervised()
 	f.state()
 	for _, w := range s.Waiting {
 		still := w
@@ -181,6 +182,19 @@ func (f *facts) missing() {
 			break
 		}
 		f.add(FactMissing, Warning, h.Text(f.now)+f.fate(h), h.Host)
+	}
+}
+
+// unsupervised adds the hosts that run tasks although their supervisor does not answer.
+func (f *facts) unsupervised() {
+	var hosts []string
+	for _, t := range f.s.Tasks {
+		if t.Unsupervised && t.Exit == nil && !slices.Contains(hosts, t.Host) {
+			hosts = append(hosts, t.Host)
+		}
+	}
+	if len(hosts) > 0 {
+		f.add(FactMissing, Warning, "the supervisor does not answer, so ended processes go unnoticed (is it stopped by a signal?), on host "+shorten.List(hosts, maxAlike), "supervisor")
 	}
 }
 

@@ -104,6 +104,8 @@ type TaskStatus struct {
 	// LastOutput is when the running process last wrote output, by its host's clock. It is zero
 	// if there is no output or the time is unknown.
 	LastOutput time.Time `json:"last_output,omitzero"`
+	// Unsupervised reports whether the host's supervisor does not answer.
+	Unsupervised bool `json:"unsupervised,omitempty"`
 	// NextStart is when the task restarts, if it is waiting for a restart.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is the reason for the restart.

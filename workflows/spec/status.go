@@ -140,6 +140,8 @@ type Heartbeat struct {
 	// LastOutput is when the process last wrote to its files, as of that look. It is zero if it
 	// did not write, or has no files.
 	LastOutput time.Time `json:"last_output,omitzero"`
+	// Unsupervised reports whether the host's supervisor does not answer.
+	Unsupervised bool `json:"unsupervised,omitempty"`
 }
 
 // Fetching contains the details of Reserve's heartbeats while a host fetches the run's files.

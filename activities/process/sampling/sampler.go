@@ -4,6 +4,7 @@ package sampling
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const (
 	// processor.
 	sampleShare = 200
 	// samplePatience limits the wait for the supervisor's sample.
-	samplePatience = 10 * time.Second
+	samplePatience = 5 * time.Second
 )
 
 // Sampler holds the living processes' latest usage samples. When a heartbeat needs one, the
@@ -40,6 +41,7 @@ type Sampler struct {
 	pause     time.Duration
 	byProcess map[supervisor.ProcessRef]supervisor.Sample
 	seen      time.Time // when the samples in byProcess were taken
+	silent    bool      // see Silent
 	gpus      gpuUse
 }
 
@@ -60,17 +62,26 @@ func (s *Sampler) Of(p supervisor.ProcessRef) (sample supervisor.Sample, at time
 	return sample, s.seen, known
 }
 
+// Silent reports whether the supervisor has not answered the last request for a sample.
+func (s *Sampler) Silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silent
+}
+
 func (s *Sampler) look(ctx context.Context) {
+	gpus := s.gpus.latest(s)
 	ctx, cancel := context.WithTimeout(ctx, samplePatience)
 	defer cancel()
-	gpus := s.gpus.latest(s)
 	asked := time.Now()
 	reply, err := s.Supervisor.Sample(ctx, supervisor.SampleRequest{GPUs: gpus})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looking = false
 	s.pause = sampleShare * time.Since(asked)
+	s.silent = errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
+		s.pause = 0 // the time was not the cost of a sample
 		s.Log.Debug("process usage is currently unknown", zap.Error(err))
 		return
 	}

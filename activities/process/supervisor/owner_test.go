@@ -147,7 +147,9 @@ func TestTheOwnersSideEnds(t *testing.T) {
 func TestTheOwnersSideStaysStopped(t *testing.T) {
 	side := exec.Command("sleep", "1000")
 	require.NoError(t, side.Start())
-	h := newHost(t, func(r *role) { r.Lifeline, r.OwnersSide, r.SidePID, r.Instance = true, true, side.Process.Pid, NewInstance() })
+	h := newHost(t, func(r *role) {
+		r.Lifeline, r.OwnersSide, r.SidePID, r.Instance = true, true, side.Process.Pid, NewInstance()
+	})
 	require.NoError(t, side.Process.Signal(unix.SIGSTOP))
 	require.Error(t, side.Wait())
 	assert.Equal(t, unix.SIGKILL, side.ProcessState.Sys().(syscall.WaitStatus).Signal())

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -158,12 +160,30 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 		}
 	case <-ctx.Done():
 		_ = c.out.send(request{ID: id})
-		err = ctx.Err()
+		err = c.unanswered(ctx.Err())
 	}
 	if err != nil {
 		return none, err
 	}
 	return *result, nil
+}
+
+// unansweredError reports that the supervisor did not answer before a deadline.
+type unansweredError struct{ text string }
+
+func (e *unansweredError) Error() string { return e.text }
+
+func (e *unansweredError) Unwrap() error { return context.DeadlineExceeded }
+
+// unanswered explains a context's error.
+func (c *Client) unanswered(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if s, statErr := proc.ReadStat(c.pid); statErr == nil && s.State == 'T' {
+		return &unansweredError{fmt.Sprintf("the supervisor is stopped by a signal; continue it with `kill -CONT %d`", c.pid)}
+	}
+	return &unansweredError{fmt.Sprintf("the supervisor (process %d) does not answer", c.pid)}
 }
 
 // Attach implements [API].
