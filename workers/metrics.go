@@ -88,10 +88,14 @@ func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)
 	}
 }
 
-// openRuns asks the server how many of the queue's runs are open.
 func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
+	return OpenRuns(ctx, c, s.Queue)
+}
+
+// OpenRuns asks the server how many of a queue's runs are open.
+func OpenRuns(ctx context.Context, c client.Client, queue string) (int64, error) {
 	r, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND %s", spec.WorkflowType, s.Queue, workflowstatus.Open),
+		Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND %s", spec.WorkflowType, queue, workflowstatus.Open),
 	})
 	return r.GetCount(), err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
@@ -51,6 +52,7 @@ func deferGC() {
 // execute runs the command line with the given streams and returns its exit code.
 func execute(args []string, in io.Reader, out, err io.Writer) int {
 	a := cli.NewApp(args, in, out, err)
+	a.Revive = worker.Revive
 	root := rootFor(a, args)
 	root.SetIn(in)
 	root.SetOut(a.Out)

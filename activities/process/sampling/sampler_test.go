@@ -99,6 +99,17 @@ func TestSamplesAreShared(t *testing.T) {
 	require.Eventually(t, idle, time.Minute, time.Millisecond)
 	_, _, known = h.Of(ref)
 	assert.True(t, known, "what was known before")
+	assert.False(t, h.Silent())
+	s.err = context.DeadlineExceeded
+	h.begun = time.Now().Add(-sampleEvery)
+	_, _, _ = h.Of(ref)
+	<-s.looks
+	require.Eventually(t, h.Silent, time.Minute, time.Millisecond)
+	s.err = nil
+	h.begun = time.Now().Add(-sampleEvery)
+	_, _, _ = h.Of(ref)
+	<-s.looks
+	require.Eventually(t, func() bool { return !h.Silent() }, time.Minute, time.Millisecond, "it answers again")
 }
 
 func TestTheFirstSampleHasTheGPUs(t *testing.T) {

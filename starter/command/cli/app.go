@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -36,4 +38,7 @@ type App struct {
 	// has not connected to a server.
 	hint  func(string) string
 	Owned bool // whether the run belongs to a program whose user did not request a run
+
+	// Revive starts the embedded server's host worker again if it was killed.
+	Revive func(context.Context, *App, client.Client, Server)
 }

@@ -196,8 +196,8 @@ func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
 var ErrNoServer = errors.New("there are no runs: the embedded server has never been started here; name another server with --address or TEMPORAL_ADDRESS")
 
 // DialExisting is like [App.Dial] for commands that do not start a run. It returns [ErrNoServer]
-// if the embedded server does not have a database yet. It first ends abandoned runs, so that no
-// command shows one as open or waits for it.
+// if the embedded server does not have a database yet. It first ends abandoned runs, and revives
+// the host worker of submitted runs, so that no command shows a dead run as open or waits for it.
 func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	s, external, err := a.External(ctx)
 	if err != nil {
@@ -210,6 +210,9 @@ func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	}
 	c, s, err := a.Dial(ctx)
 	if err == nil {
+		if s.Embedded && a.Revive != nil {
+			a.Revive(ctx, a, c, s)
+		}
 		endAbandonedOf(ctx, a, c, s)()
 		a.hint = func(unknown string) string { return a.hintOf(ctx, s, unknown) }
 	}

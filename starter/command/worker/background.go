@@ -92,6 +92,7 @@ func endWorker(ctx context.Context, dir string, pid int) error {
 	if err := supervisor.RequestEnd(ctx, dir, pid); err != nil {
 		return fmt.Errorf("the host worker with pid %d cannot be stopped: %w", pid, err)
 	}
+	_ = os.Remove(submittedFile(dir)) // it is not to be revived
 	return nil
 }
 

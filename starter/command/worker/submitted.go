@@ -81,6 +81,18 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 	return pid, err
 }
 
+// Revive starts the host worker of submitted runs again if it was killed while some of them are
+// open, because without it they stay open.
+func Revive(ctx context.Context, a *cli.App, c client.Client, s cli.Server) {
+	dir := a.WorkerDir()
+	if _, err := os.Stat(submittedFile(dir)); err != nil || supervisor.Holder(dir) != 0 {
+		return
+	}
+	if n, err := workers.OpenRuns(ctx, c, spec.TaskQueue); err == nil && n > 0 {
+		WantWorker(ctx, a, c, s, "")
+	}
+}
+
 // submittedFile returns the file with the process ID of the host worker that submit started.
 func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
 
