@@ -29,8 +29,9 @@ type App struct {
 	// temporary is a message that names the state directory if it may not last; see
 	// keepTemporarily.
 	temporary string
-	NoStatus  bool // whether to omit the status line even on a terminal
-	printed   bool // whether JSON was printed on stdout
+	noHome    error // why the state directory, which depends on HOME, is unusable
+	NoStatus  bool  // whether to omit the status line even on a terminal
+	printed   bool  // whether JSON was printed on stdout
 	// Elsewhere reads the error file of a failure from another host. It is nil if the file is
 	// on this host.
 	Elsewhere func(*spec.Failure) ([]byte, error)

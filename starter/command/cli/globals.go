@@ -61,10 +61,11 @@ func (a *App) Prepare() error {
 		return err
 	}
 	if a.Global.StateDir == "" {
-		if dir := defaultStateDir(); dir != "" {
-			a.Global.StateDir = dir
-		} else if err := keepTemporarily(a); err != nil {
-			return err
+		a.Global.StateDir, a.noHome = defaultStateDir()
+		if a.Global.StateDir == "" {
+			if err := keepTemporarily(a); err != nil {
+				return err
+			}
 		}
 	}
 	dir, err := filepath.Abs(a.Global.StateDir)

@@ -65,23 +65,27 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// If HOME is missing or does not exist, the home in the password file is used.
+// If HOME is unset, the home in the password file is used. A HOME that cannot hold the state is an
+// error.
 func TestTheStateDirectoryWithoutAHome(t *testing.T) {
 	for _, name := range []string{"CLUSTERRUN_STATE_DIR", "XDG_STATE_HOME", "HOME"} {
 		t.Setenv(name, "")
 	}
 	inPasswd := stateIn(hostuser.Home(t.Context())) // empty for a user without an entry
-	for _, home := range []string{"", "relative", "/nonexistent", "/dev/null"} {
+	assert.Equal(t, inPasswd, must.Get(defaultStateDir())(t))
+	for _, home := range []string{"relative", "/nonexistent", "/dev/null"} {
 		t.Setenv("HOME", home)
-		assert.Equal(t, inPasswd, defaultStateDir(), "HOME=%s", home)
+		_, err := defaultStateDir()
+		require.ErrorContains(t, err, "HOME is "+home)
+		require.ErrorContains(t, err, "CLUSTERRUN_STATE_DIR")
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	assert.Equal(t, filepath.Join(home, ".local/state/clusterrun"), defaultStateDir())
+	assert.Equal(t, filepath.Join(home, ".local/state/clusterrun"), must.Get(defaultStateDir())(t))
 	t.Setenv("XDG_STATE_HOME", "/dev/null/state")
-	assert.Equal(t, filepath.Join(home, ".local/state/clusterrun"), defaultStateDir(), "no directory can be there")
+	assert.Equal(t, filepath.Join(home, ".local/state/clusterrun"), must.Get(defaultStateDir())(t), "no directory can be there")
 	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "new"))
-	assert.Equal(t, filepath.Join(home, "new", "clusterrun"), defaultStateDir())
+	assert.Equal(t, filepath.Join(home, "new", "clusterrun"), must.Get(defaultStateDir())(t))
 }
 
 func TestTheStateOfAUserWithoutAHome(t *testing.T) {

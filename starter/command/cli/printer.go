@@ -165,8 +165,6 @@ func (a *App) SayUnreachable(err error) {
 		a.Say("the problem is resolved; the run continues")
 	case starter.IsError[*starter.StuckError](err):
 		a.Say("%s", err)
-	case starter.IsError[*starter.UnansweredError](err):
-		a.Say("%s", err)
 	default:
 		a.Say("the Temporal server does not answer; the processes continue and wait for it (%v)", err)
 	}

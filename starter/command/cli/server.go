@@ -48,7 +48,7 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	s.Options = a.Global.Server
 	// Every command that starts something calls External first; commands that programs call
 	// within a run do not.
-	if err := a.CheckUTF8(); err != nil {
+	if err := cmp.Or(a.noHome, a.CheckUTF8()); err != nil {
 		return s, false, err
 	}
 	c, err := s.Client()

@@ -13,20 +13,24 @@ import (
 )
 
 // defaultStateDir returns this user's state directory: from the environment, or else in the home
-// directory. With cron, in containers and for system users, HOME may not be set or its directory
-// may be missing. In that case, the home directory in the password file is used. defaultStateDir
-// returns "" if no directory is writable.
-func defaultStateDir() string {
+// directory. With cron and in containers HOME may be unset; then the password file names the home
+// directory. It returns "" if there is no usable home directory, and an error, besides the
+// directory, if the environment names an unusable one.
+func defaultStateDir() (string, error) {
 	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
-		return dir
+		return dir, nil
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) && writable(dir) {
-		return filepath.Join(dir, "clusterrun")
+		return filepath.Join(dir, "clusterrun"), nil
 	}
-	if dir := stateIn(os.Getenv("HOME")); dir != "" {
-		return dir
+	if home := os.Getenv("HOME"); home != "" {
+		if dir := stateIn(home); dir != "" {
+			return dir, nil
+		}
+		return filepath.Join(home, ".local", "state", "clusterrun"),
+			Usagef("HOME is %s, which is not a directory in which this user can keep state; correct it, or name a state directory with CLUSTERRUN_STATE_DIR or --state-dir", home)
 	}
-	return stateIn(hostuser.Home(context.Background()))
+	return stateIn(hostuser.Home(context.Background())), nil
 }
 
 // stateIn returns the state directory for a home directory, or "" if the home is unusable.
