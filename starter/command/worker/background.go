@@ -25,6 +25,9 @@ const workerDaemon = "worker"
 
 // detachWorker executes this command in the background.
 func detachWorker(ctx context.Context, a *cli.App, queue string) error {
+	if _, _, err := a.External(ctx); err != nil {
+		return err
+	}
 	release, err := workers.Want(ctx, a.WorkerDir())
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
