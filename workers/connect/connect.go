@@ -169,7 +169,7 @@ func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Durati
 	defer cancel()
 	cl, err := client.DialContext(ctx, c)
 	if err != nil {
-		return nil, unreached(address, errors.Join(err, o.alert(ctx)))
+		return nil, o.unreached(address, errors.Join(err, o.alert(ctx)))
 	}
 	return cl, nil
 }

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 const (
@@ -64,11 +66,14 @@ func (e *unreachedError) Error() string { return e.text }
 func (e *unreachedError) Unwrap() error { return e.err }
 
 // unreached returns why the server cannot be reached, and the remedy.
-func unreached(address string, err error) error {
+func (o Options) unreached(address string, err error) error {
 	if _, after, refused := strings.Cut(err.Error(), refuses); refused {
 		return &unreachedError{refuses + after, err}
 	}
 	why := plainCause(err)
+	if o.Embedded != "" {
+		return &unreachedError{fmt.Sprintf("the embedded Temporal server at %s cannot be reached (%s); if its process is stopped, continue or kill it, and a command starts another; its log is %s", address, why, embedded.Home{Dir: o.Embedded}.Log()), err}
+	}
 	for _, r := range remedies {
 		if strings.Contains(err.Error(), r.said) {
 			return &unreachedError{fmt.Sprintf("no connection to the Temporal server at %s (%s): %s", address, why, r.remedy), err}

@@ -25,14 +25,17 @@ func TestUnreachedIsPlain(t *testing.T) {
 		`connection error: desc = "error reading server preface: EOF"` + "\n" + "remote error: tls: certificate required":                                         "no connection to the Temporal server at a:1 (certificate required): it refuses the client certificate",
 		`connection error: desc = "error reading server preface: EOF"`:                                                                                            "no connection to the Temporal server at a:1 (EOF): it may require TLS",
 	} {
-		err := unreached("a:1", errors.New(wrapped))
+		err := Options{}.unreached("a:1", errors.New(wrapped))
 		assert.Contains(t, err.Error(), want)
 		assert.EqualError(t, errors.Unwrap(err), wrapped)
 		for _, word := range []string{"desc", "transport", "dial", "failed reaching"} {
 			assert.NotContains(t, err.Error(), word)
 		}
 	}
-	assert.ErrorIs(t, unreached("a:1", context.Canceled), context.Canceled)
+	own := Options{Embedded: "/home/server"}.unreached("a:1", context.DeadlineExceeded)
+	assert.ErrorContains(t, own, "the embedded Temporal server at a:1 cannot be reached (no answer in time)")
+	assert.NotContains(t, own.Error(), "--address", "it was not given")
+	assert.ErrorIs(t, Options{}.unreached("a:1", context.Canceled), context.Canceled)
 }
 
 // A server without its database accepts requests but does not answer them.
