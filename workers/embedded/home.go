@@ -75,6 +75,7 @@ const (
 	// settleBound is the maximum time to wait for such a server. A start takes a third of a second,
 	// or longer on a very busy machine.
 	settleBound = 60 * time.Second
+	stopBound   = 10 * time.Second
 )
 
 // Find returns the running server, or nil. It waits for a server that is just starting.
@@ -95,7 +96,7 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 // settled waits while a server exists but is not ready, because it is starting or stopping. The
 // start lock must be held.
 func (h Home) settled(ctx context.Context) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	for {
 		held, err := filelock.IsHeld(h.dbLock())
@@ -111,9 +112,18 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 			return nil, fmt.Errorf("the embedded server of %s runs %s; choose another directory with --state-dir", h.Dir, s.elsewhere())
 		}
 		if retry.Sleep(ctx, settleEvery) != nil {
-			return nil, fmt.Errorf("the embedded server (pid %s) holds its database but is not ready; its log is %s", h.holder(), h.Log())
+			return nil, fmt.Errorf("the embedded server (pid %s) holds its database but is not ready; kill it if that persists, and a command starts another; its log is %s", h.holder(), h.Log())
 		}
 	}
+}
+
+// patience returns how long a server may take to become ready. One that has run for longer has lost
+// its ready file, or is stopping.
+func (h Home) patience() time.Duration {
+	if lock, err := os.Stat(h.dbLock()); err == nil && time.Since(lock.ModTime()) > settleBound {
+		return stopBound
+	}
+	return settleBound
 }
 
 // ready reads the ready file. A server writes it completely or not at all.
