@@ -41,11 +41,10 @@ type stopFunc func(context.Context, *starter.Run) (Stopped, error)
 func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFunc, wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
-		a.AddHint(err)
 		if cli.CodeOf(err) > cli.CodeOf(worst) {
 			worst = &cli.ExitError{Code: cli.CodeOf(err)}
 		}
-		a.Say("%s", a.Color.Bad(err.Error()))
+		a.SayError(err)
 		if a.Global.JSON {
 			_ = a.PrintJSON(Stopped{RunID: r.ID, Error: err.Error()})
 		}

@@ -29,6 +29,7 @@ type App struct {
 	// temporary is a message that names the state directory if it may not last; see
 	// keepTemporarily.
 	temporary string
+	embedded  bool  // whether the command uses the embedded server
 	noHome    error // why the state directory, which depends on HOME, is unusable
 	NoStatus  bool  // whether to omit the status line even on a terminal
 	printed   bool  // whether JSON was printed on stdout

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -86,6 +87,9 @@ func (a *App) SayError(err error) (text string) {
 	text = spec.EscapeControl(err.Error() + fault.LimitOf(err))
 	if text == context.DeadlineExceeded.Error() {
 		text = connect.Late
+	}
+	if full := FullDisk(a.Global.StateDir); a.embedded && full != nil && servererror.IsTransient(err) {
+		text = full.Error() // the server cannot report it
 	}
 	a.Say("%s", a.Color.Bad(text))
 	return text

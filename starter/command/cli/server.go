@@ -170,6 +170,7 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 		if err != nil {
 			return nil, s, err
 		}
+		a.embedded = s.Embedded
 		began := time.Now()
 		c, err := a.DialOnce(ctx, s)
 		if err == nil {

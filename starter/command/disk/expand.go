@@ -55,6 +55,21 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 	return ids, matched, nil
 }
 
+// listed is like [expand] for a server that answers only for its list. It does not find trials.
+func listed(ctx context.Context, a *cli.App, c client.Client, args []string, logDir string) (ids []string, matched int, err error) {
+	for _, arg := range args {
+		found := []string{arg}
+		if spec.IsPattern(arg) {
+			if found, err = matching(ctx, a, c, arg, logDir); err != nil {
+				return nil, 0, err
+			}
+			matched += len(found)
+		}
+		ids = append(ids, found...)
+	}
+	return ids, matched, nil
+}
+
 // trialsOf returns the IDs of a sweep's trials, or nil for another run. It refuses a sweep that
 // is open or has open trials.
 func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
@@ -63,6 +64,10 @@ func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 			return err
 		}
 	}
+	remove, expand := o.remove, expand
+	if c != nil && s.Embedded && cli.FullDisk(a.Global.StateDir) != nil {
+		remove, expand = o.makeRoom, listed
+	}
 	ids, matched, err := expand(ctx, a, c, args, o.logDir)
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 	done := removals{Runs: []removal{}, DryRun: o.dryRun}
 	var errs []error
 	for _, id := range ids {
-		r, err := o.remove(ctx, a, c, namespace, id)
+		r, err := remove(ctx, a, c, namespace, id)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -182,6 +187,34 @@ func (o *rmOptions) remove(ctx context.Context, a *cli.App, c client.Client, nam
 	}
 	var err error
 	done.Workflows, err = deleteRun(ctx, starter.Get(c, id, ""), namespace)
+	return done, err
+}
+
+// makeRoom removes an ended run's files while the disk is full. The embedded server then answers
+// only for its list. The run itself stays on the server.
+func (o *rmOptions) makeRoom(ctx context.Context, a *cli.App, c client.Client, _, id string) (removal, error) {
+	done := removal{RunID: id}
+	own, err := workflows(ctx, starter.Get(c, id, ""), "WorkflowId = "+temporalapi.Quoted(id))
+	switch {
+	case err != nil:
+		return done, err
+	case len(own) == 0:
+		return done, &starter.NotFoundError{RunID: id}
+	case slices.ContainsFunc(own, isOpen):
+		return done, openError(id)
+	}
+	p, err := openPast(a, o.logDir)
+	if err != nil || p == nil {
+		return done, err
+	}
+	defer p.Close()
+	runs, err := o.removeFrom(ctx, p, nil, id)
+	for _, r := range runs {
+		done.Bytes += r.facts.Bytes
+	}
+	if err == nil && !o.dryRun {
+		a.Say("the disk is full, so run %s is still on the server; repeat this command once there is room", id)
+	}
 	return done, err
 }
 
