@@ -109,7 +109,8 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	case len(unknown) == 0 && len(ended) == 0 && len(all) > 1:
 		most := all[0]
 		rest := slices.DeleteFunc(slices.Clone(all[1:]), func(c *Class) bool { return c.isIn(most.where()) })
-		if most.Wait.Reason != "" && most.Wait.Reason != Running && most.Count >= 3 && 4*most.Count >= 3*total && len(rest) > 0 {
+		there := total - ranksOf(rest).Len() // in the same function
+		if most.Wait.Reason != "" && most.Wait.Reason != Running && there >= 3 && 4*there >= 3*total && len(rest) > 0 {
 			return name(rest, "%s not in %s", number(ranksOf(rest), "is", "are"), most.where())
 		}
 	case len(ended) > 0 && len(unknown) == 0 && len(others) > 0:
