@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -49,11 +50,24 @@ func (s *Server) status(ctx context.Context, d *workflowservice.DescribeWorkflow
 	return status, v.Get(&status)
 }
 
-// CancelRun cancels the run with the given first execution.
+// acceptBound limits the wait for a run to accept a request.
+const acceptBound = time.Second
+
+// CancelRun cancels the run with the given first execution because its owner is gone. If the run
+// does not accept a request that says so, it is cancelled without a reason.
 func (s *Server) CancelRun(ctx context.Context, workflowID, began string) error {
 	c, err := s.connected()
 	if err != nil {
 		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, acceptBound)
+	defer cancel()
+	_, err = c.UpdateWorkflow(asking, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, FirstExecutionRunID: began, UpdateName: spec.UpdateRequestStop.Name,
+		Args: []any{spec.StopRequest{Reason: "the command that it belonged to has exited"}}, WaitForStage: client.WorkflowUpdateStageAccepted,
+	})
+	if err == nil {
+		return nil
 	}
 	return c.CancelWorkflowWithOptions(ctx, client.CancelWorkflowOptions{WorkflowID: workflowID, FirstExecutionRunID: began})
 }

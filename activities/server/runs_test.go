@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,24 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.found, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
 		})
+	}
+}
+
+// A run without its owner records that. One that does not accept requests is cancelled.
+func TestARunWithoutItsOwner(t *testing.T) {
+	for _, refused := range []error{nil, errors.New("no worker")} {
+		c := &mocks.Client{}
+		c.On("UpdateWorkflow", mock.Anything, mock.MatchedBy(func(o client.UpdateWorkflowOptions) bool {
+			q, ok := o.Args[0].(spec.StopRequest)
+			return ok && o.UpdateName == "request-stop" && o.FirstExecutionRunID == "first" && strings.Contains(q.Reason, "has exited")
+		})).Return(&mocks.WorkflowUpdateHandle{}, refused)
+		if refused != nil {
+			c.On("CancelWorkflowWithOptions", mock.Anything, client.CancelWorkflowOptions{WorkflowID: "run", FirstExecutionRunID: "first"}).Return(nil)
+		}
+		s := &Server{}
+		s.Connect(c)
+		require.NoError(t, s.CancelRun(t.Context(), "run", "first"))
+		c.AssertExpectations(t)
 	}
 }
 
