@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/workflowstatus"
-	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -40,7 +40,7 @@ type Options struct {
 	// Torchrun reports whether the starter exits like torchrun. It also applies to reruns.
 	Torchrun bool
 	// Source is the source code that the run starts with. It may be nil.
-	Source *source.Gathering `json:"-"`
+	Source *sourcecode.Gathering `json:"-"`
 	// Sweep makes the run a sweep, which runs its spec once per trial. It may be nil.
 	Sweep *sweep.Spec
 	// Resume is the sweep's initial state. If it is nil, all trials run. Otherwise, Started is

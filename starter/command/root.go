@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/starter/command/act"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/control"
 	"github.com/clusterrun/clusterrun/starter/command/disk"
 	"github.com/clusterrun/clusterrun/starter/command/doctor"
 	"github.com/clusterrun/clusterrun/starter/command/hosts"
+	"github.com/clusterrun/clusterrun/starter/command/inspect"
 	"github.com/clusterrun/clusterrun/starter/command/logs"
-	"github.com/clusterrun/clusterrun/starter/command/look"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/command/run"
 	"github.com/clusterrun/clusterrun/starter/command/server"
@@ -103,8 +103,8 @@ func root(a *cli.App) *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"runs", "Run", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Validate(a)}},
-		{"look", "Look", []*cobra.Command{look.List(a), look.Status(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
-		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a), disk.Rm(a)}},
+		{"look", "Look", []*cobra.Command{inspect.List(a), inspect.Status(a), inspect.Show(a), inspect.Diff(a), report.Wait(a), logs.Logs(a), inspect.Stacks(a), inspect.Export(a)}},
+		{"act", "Change", []*cobra.Command{control.Stop(a), control.Restart(a), control.Start(a), control.Signal(a), disk.Rm(a)}},
 		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
 		{"task", "Programs", []*cobra.Command{task.Task(a)}},
 		{"", "", []*cobra.Command{Version(a), Completion(a), worker.Side(a), worker.HomeWorker(a), run.RemoteHost(a)}},

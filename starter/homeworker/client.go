@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -63,7 +63,7 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	}
 	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
 	code := o.Source.Result()
-	o.Source = source.Known(code)
+	o.Source = sourcecode.Known(code)
 	_ = l.send(request{Start: &start{Spec: s, Options: o, Source: code}})
 	var e event
 	err := l.in.Decode(&e)

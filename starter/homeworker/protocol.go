@@ -2,7 +2,7 @@ package homeworker
 
 import (
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -26,13 +26,13 @@ type supervised struct {
 
 // start requests that a run be started, and its end reported.
 type start struct {
-	Spec    *spec.RunSpec   `json:"spec"`
-	Options starter.Options `json:"options"`
-	Source  *source.Source  `json:"source,omitempty"` // gathered from the options
+	Spec    *spec.RunSpec      `json:"spec"`
+	Options starter.Options    `json:"options"`
+	Source  *sourcecode.Source `json:"source,omitempty"` // gathered from the options
 }
 
 func (s start) options() starter.Options {
-	s.Options.Source = source.Known(s.Source)
+	s.Options.Source = sourcecode.Known(s.Source)
 	return s.Options
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -43,7 +43,7 @@ func TestRepeat(t *testing.T) {
 	require.NotEqual(t, first, second)
 	cli(3, "wait", second)
 	cli(0, "diff", first, first)
-	c := must.JSON[record.Comparison](t, cli(1, "diff", "--json", first, second))
+	c := must.JSON[runrecord.Comparison](t, cli(1, "diff", "--json", first, second))
 	what := map[string]bool{}
 	for _, d := range c.Differences {
 		what[d.In+" "+d.What] = true
@@ -103,10 +103,10 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 	assert.Contains(t, cli(1, "diff", "one", "two"), "source:\n  train.py\n")
 	assert.Contains(t, cli(0, "show", "two"), "train.py (changed, ")
 	assert.NotContains(t, cli(0, "show", "three"), "\nsource:\n")
-	of := must.JSON[record.Account](t, cli(0, "show", "--json", "one"))
+	of := must.JSON[runrecord.Account](t, cli(0, "show", "--json", "one"))
 	require.NotNil(t, of.Source)
 	assert.Len(t, of.Source.Commit, 40)
-	usage := must.JSON[struct{ Tasks []record.UsageHistory }](t, cli(0, "status", "--usage", "--history", "--json", "one"))
+	usage := must.JSON[struct{ Tasks []runrecord.UsageHistory }](t, cli(0, "status", "--usage", "--history", "--json", "one"))
 	require.Len(t, usage.Tasks, 1)
 	assert.NotEmpty(t, usage.Tasks[0].Points)
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/homeworker"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
-	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -53,12 +53,12 @@ type localRun struct {
 	dir     *rundir.Dir
 	server  cli.Server
 	client  client.Client
-	launch  *launch            // starts the other hosts; may be nil
-	worker  *worker.HostWorker // not changed after start, because other goroutines use it to stop the run
-	hosts   *remotehosts.Hosts // the other hosts, or nil if all tasks are on this machine
-	agents  agentsOf           // zero unless agents meet
-	archive *shipped.Archive   // files that the run ships; may be nil
-	source  *source.Gathering  // the source code; may be nil
+	launch  *launch               // starts the other hosts; may be nil
+	worker  *worker.HostWorker    // not changed after start, because other goroutines use it to stop the run
+	hosts   *remotehosts.Hosts    // the other hosts, or nil if all tasks are on this machine
+	agents  agentsOf              // zero unless agents meet
+	archive *shipped.Archive      // files that the run ships; may be nil
+	source  *sourcecode.Gathering // the source code; may be nil
 	run     *starter.Run
 	output  *output
 

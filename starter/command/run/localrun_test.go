@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -185,9 +185,9 @@ func TestWhatHasChangedSince(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("1"), 0o644))
 	}
 	start := &tasklog.Start{Version: "0.0.1", Dir: dir, Files: tasklog.FilesOf("/bin/sh", []string{"train.py", "same", "gone"}, dir)}
-	of := &record.Account{
+	of := &runrecord.Account{
 		Status: &starter.Status{RunID: "a"}, Spec: &spec.RunSpec{},
-		Tasks: []record.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
+		Tasks: []runrecord.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte("12"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(dir, "gone")))

@@ -13,10 +13,10 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/look"
+	"github.com/clusterrun/clusterrun/starter/command/inspect"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/command/submit"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -52,7 +52,7 @@ type rerunOptions struct {
 
 // runRerun runs the command [Rerun].
 func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, flags *rerunOptions) error {
-	var of *record.Account
+	var of *runrecord.Account
 	var given *spec.RunSpec
 	var done bool
 	var command []string
@@ -61,8 +61,8 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 		if done, err = rerunSweep(ctx, a, cmd, r, flags); err != nil || done {
 			return err
 		}
-		if given, err = look.SpecOfRun(ctx, r); err == nil {
-			of, err = look.AccountHere(ctx, r)
+		if given, err = inspect.SpecOfRun(ctx, r); err == nil {
+			of, err = inspect.AccountHere(ctx, r)
 		}
 		return err
 	})
@@ -101,14 +101,14 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 }
 
 // sayChanges prints what has changed on this machine since a run was started.
-func sayChanges(a *cli.App, of *record.Account) {
+func sayChanges(a *cli.App, of *runrecord.Account) {
 	if changes := changedHere(of); len(changes) > 0 {
 		a.Say("since run %s:\n%s", of.Status.RunID, strings.Join(changes, "\n"))
 	}
 }
 
 // changedHere returns changes to programs, directories and clusterrun's version.
-func changedHere(of *record.Account) (changes []string) {
+func changedHere(of *runrecord.Account) (changes []string) {
 	note := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(changes, text) {
 			changes = append(changes, text)

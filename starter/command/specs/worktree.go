@@ -4,14 +4,14 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // WorkTree starts querying the git work tree from which a run is started. It looks for one at the
 // directory that the run ships, at its working directory, and at its program. It returns nil if the
 // spec sets record_source: false.
-func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
+func WorkTree(ctx context.Context, s *spec.RunSpec) *sourcecode.Gathering {
 	if s.RecordSource != nil && !*s.RecordSource {
 		return nil
 	}
@@ -31,5 +31,5 @@ func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
 			}
 		}
 	}
-	return source.Begin(ctx, dirs...)
+	return sourcecode.Begin(ctx, dirs...)
 }

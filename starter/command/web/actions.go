@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/command/act"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/look"
+	"github.com/clusterrun/clusterrun/starter/command/control"
+	"github.com/clusterrun/clusterrun/starter/command/inspect"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -99,7 +99,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 	}
 	switch action {
 	case actionStop:
-		if _, err := act.StopSignal(ctx, run); err != nil {
+		if _, err := control.StopSignal(ctx, run); err != nil {
 			return page.Notice{}, err
 		}
 		return done("The run is stopping.")
@@ -128,7 +128,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 		if err == nil {
 			// Without the status, the tasks' hosts are unknown.
 			status, _ := run.Status(ctx)
-			s.stacks.put(keyOf(run), look.Explained(answer, status, tasks))
+			s.stacks.put(keyOf(run), inspect.Explained(answer, status, tasks))
 		}
 		return noteOf("Captured the stacks of", answer, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 )
 
 // partsTake limits reading a run's history, and its tasks' files.
@@ -20,7 +20,7 @@ const partsTake = 10 * time.Second
 // runParts holds those parts of a run's page that take the longest. The page omits those that
 // cannot be read in time.
 type runParts struct {
-	account *record.Account
+	account *runrecord.Account
 	rounds  []barriers.Round
 	files   model.Files
 	noSpec  string
@@ -58,8 +58,8 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	if err != nil {
 		parts.noSpec = "Cannot read the spec: " + err.Error()
 	}
-	histories, _ := record.History(ctx, run)
-	parts.account = record.New(withoutLogs(status), started, histories)
+	histories, _ := runrecord.History(ctx, run)
+	parts.account = runrecord.New(withoutLogs(status), started, histories)
 	parts.rounds, _ = barriers.Closed(ctx, run)
 	done.Wait()
 	parts.lasts = !status.Open || time.Since(began) > partsTake/20

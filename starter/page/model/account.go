@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // AddAccount adds the parts of a run's page that come from its history: the spec and, on the
 // time line, phases, processes and barriers.
-func AddAccount(p *page.RunPage, of *record.Account, rounds []barriers.Round) {
+func AddAccount(p *page.RunPage, of *runrecord.Account, rounds []barriers.Round) {
 	if of.Spec == nil {
 		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
 	} else {
@@ -41,15 +41,15 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []barriers.Round) {
 }
 
 // phaseSpans returns the run's phases in sequence. An open run's last phase extends until now.
-func phaseSpans(of *record.Account, now time.Time) (spans []page.Span) {
+func phaseSpans(of *runrecord.Account, now time.Time) (spans []page.Span) {
 	at := of.Status.Started
 	phases := of.Phases
-	if s, names := of.Status, record.PhaseNames; s.Open && !s.Unanswered && len(phases) < len(names) {
+	if s, names := of.Status, runrecord.PhaseNames; s.Open && !s.Unanswered && len(phases) < len(names) {
 		done := 0.0
 		for _, phase := range phases {
 			done += phase.Seconds
 		}
-		phases = append(slices.Clone(phases), record.Phase{Name: names[len(phases)], Seconds: now.Sub(at).Seconds() - done})
+		phases = append(slices.Clone(phases), runrecord.Phase{Name: names[len(phases)], Seconds: now.Sub(at).Seconds() - done})
 	}
 	for _, phase := range phases {
 		end := at.Add(time.Duration(phase.Seconds * float64(time.Second)))

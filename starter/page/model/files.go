@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -28,7 +28,7 @@ type Files struct {
 func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, tasks page.Tasks, charted []int) Files {
 	files := r.Files(s)
 	defer files.Close()
-	histories, _ := record.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the rest
+	histories, _ := runrecord.Usage(ctx, files, toChart(s, tasks, charted)) // the page has the rest
 	return Files{append(Metrics(histories), Usage(histories, len(s.Tasks))...), readStarts(ctx, files, s)}
 }
 

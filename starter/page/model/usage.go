@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
@@ -44,7 +44,7 @@ var measures = []struct {
 // Usage returns tasks' usage over time for charts, on a shared grid of times. It omits tasks
 // without points and quantities that are 0 everywhere. all counts the run's tasks, which may
 // exceed the histories.
-func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
+func Usage(histories []runrecord.UsageHistory, all int) (found []page.Series) {
 	var from, to time.Time
 	for _, h := range histories {
 		if len(h.Points) == 0 {
@@ -102,7 +102,7 @@ func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 
 // Metrics returns the metrics that tasks have reported over time, on a shared grid of times. A value
 // lasts until the task's next report.
-func Metrics(histories []record.UsageHistory) (found []page.Series) {
+func Metrics(histories []runrecord.UsageHistory) (found []page.Series) {
 	var from, to time.Time
 	for _, h := range histories {
 		for _, r := range h.Reports {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
@@ -26,7 +26,7 @@ func samples(from time.Time, cpus ...float64) (points []series.Point) {
 func TestUsage(t *testing.T) {
 	steps := samples(noon.Add(20*time.Second), 4, 2)
 	steps[1].Steps, steps[1].StepSeconds = 5, 2
-	found := Usage([]record.UsageHistory{
+	found := Usage([]runrecord.UsageHistory{
 		{Name: "worker-0", Rank: 0, Points: samples(noon, 1, 1, 3, 3)},
 		{Name: "worker-1", Rank: 1},
 		{Name: "worker-2", Rank: 2, Points: steps},
@@ -58,12 +58,12 @@ func TestUsage(t *testing.T) {
 // Charts of long runs are limited in length, and state how many tasks they show.
 func TestUsageIsBounded(t *testing.T) {
 	assert.Empty(t, Usage(nil, 0))
-	assert.Empty(t, Usage([]record.UsageHistory{{Name: "worker-0"}}, 1))
-	found := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, make([]float64, 5000)...)}}, 300)
+	assert.Empty(t, Usage([]runrecord.UsageHistory{{Name: "worker-0"}}, 1))
+	found := Usage([]runrecord.UsageHistory{{Name: "worker-0", Points: samples(noon, make([]float64, 5000)...)}}, 300)
 	require.Len(t, found, 1)
 	assert.Equal(t, "Memory of 1 of 300 tasks", found[0].Name)
 	assert.Len(t, found[0].Times, maxTimes)
-	short := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, 1)}}, 1)
+	short := Usage([]runrecord.UsageHistory{{Name: "worker-0", Points: samples(noon, 1)}}, 1)
 	assert.Len(t, short[0].Times, 2, "a line has two ends")
 }
 
@@ -72,8 +72,8 @@ func TestMetrics(t *testing.T) {
 	report := func(seconds int, metrics map[string]float64) series.Report {
 		return series.Report{At: noon.Add(time.Duration(seconds) * time.Second), Metrics: metrics}
 	}
-	assert.Empty(t, Metrics([]record.UsageHistory{{}, {Reports: []series.Report{report(1, map[string]float64{"loss": 1})}}}), "at one time")
-	found := Metrics([]record.UsageHistory{
+	assert.Empty(t, Metrics([]runrecord.UsageHistory{{}, {Reports: []series.Report{report(1, map[string]float64{"loss": 1})}}}), "at one time")
+	found := Metrics([]runrecord.UsageHistory{
 		{Name: "worker-0", Reports: []series.Report{report(0, map[string]float64{"loss": 2, "acc": 0}), report(60, map[string]float64{"loss": -1})}},
 		{Name: "worker-1", Rank: 1, Reports: []series.Report{report(119, map[string]float64{"loss": 3})}},
 	})

@@ -1,3 +1,0 @@
-// Package act implements the commands that change a run. Each sends a request to the run's
-// workflow, which reports the tasks that it reached.
-package act
