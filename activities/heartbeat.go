@@ -69,7 +69,7 @@ type beater struct {
 	interval time.Duration
 	phase    time.Duration
 	times    *tasklog.Times
-	history  *usageHistory
+	metrics  *metricsFile
 	// answers receives the server's answers that require an action. If the server is temporarily
 	// unreachable, no action is required.
 	answers chan error
@@ -79,7 +79,7 @@ type beater struct {
 func (l *taskLease) newBeater(p *supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: *p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(*p),
+		lease: l, process: *p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), metrics: &metricsFile{lease: l, process: *p},
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -97,8 +97,11 @@ func (b *beater) stop() { b.due.Stop() }
 
 // end records the process's exit.
 func (b *beater) end(exit *supervisor.Exit) {
+	if exit == nil || exit.Lost {
+		return
+	}
 	_ = b.lease.plan.User.Do(func() error {
-		b.history.end(exit)
+		b.metrics.end()
 		return nil
 	})
 }
@@ -115,7 +118,7 @@ func (b *beater) beat(ctx context.Context) {
 	go func() {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
-			b.history.note()
+			b.metrics.note()
 			return nil
 		})
 	}()

@@ -3,12 +3,10 @@ package page
 import (
 	"html/template"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -25,14 +23,13 @@ var functions = template.FuncMap{
 	"icon":    icon,
 	"js":      func() template.JS { return template.JS(asset("page.js")) },
 	"jsURL":   func() string { return assetURL("page.js") },
-	"join":    strings.Join,
 	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
 	"number":  number,
 	"output":  ansiHTML,
 	"runURL":  RunURL,
-	"short":   func(text string) string { return shorten.Text(text, 200) },
 	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
 	"span":    units.Span,
+	"tone":    ToneOf,
 	"visible": spec.EscapeControl,
 }
 

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/tests/browser"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -98,7 +98,7 @@ func TestAGoodRun(t *testing.T) {
 	assert.Nil(t, byID(root, "cause").FirstChild)
 	assert.Empty(t, attribute(all(root, named("body"))[0], "data-refresh"), "nothing will change")
 	assert.Contains(t, text(byID(root, "output-lines")), "ranks 0-47 step 4670 loss 2.3100 × 48")
-	assert.Len(t, all(byID(root, "usage"), named("figure")), 4)
+	assert.Len(t, all(byID(root, "metrics"), named("figure")), 2)
 }
 
 func TestAFailedRun(t *testing.T) {
@@ -308,7 +308,7 @@ func hostileRun() *RunPage {
 	p := failedRun()
 	p.RunID, p.Name, p.Owner, p.Command, p.Dir, p.State = "iris"+evil, evil, evil, strings.Repeat(evil, 20), evil, "failed"
 	p.Cause = &Cause{Sentence: evil, Task: evil, Host: evil, Words: evil + "\n" + evil, FirstError: evil, Details: []string{evil}}
-	p.Notices = []Notice{{Warning, evil, []string{evil}}}
+	p.Notices = []outcome.Fact{{Severity: outcome.Warning, Text: evil, Items: []string{evil}}}
 	for i := range p.Tasks.All {
 		t := &p.Tasks.All[i]
 		t.Name, t.Host, t.How, t.LastLine = evil, evil, evil, evil
@@ -321,9 +321,7 @@ func hostileRun() *RunPage {
 	p.Timeline.Spans = append(p.Timeline.Spans, Span{evil, evil, noon.Add(-time.Minute), noon, Bad})
 	p.Stacks = &stacktree.Findings{Sentence: evil, Classes: []stacktree.Class{{Count: 1, Ranks: stacktree.RanksOf(0), Place: []stacktree.Frame{{Kind: stacktree.Python, Function: evil, File: evil, Line: 3}}}}}
 	p.Barriers = []Barrier{{Barrier: barriers.Barrier{Name: evil, Missing: []barriers.Missing{{BarrierMissing: spec.BarrierMissing{Task: evil}, Host: evil}}}}}
-	p.Spec, p.Commands = evil, []Command{{evil, evil}}
-	p.Starts = []Start{{Tasks: evil, Start: &tasklog.Start{Version: evil, Dir: evil, Set: map[string]*string{evil: new(evil)}, Inherited: []string{evil}}}}
-	p.Series[0].Name, p.Series[0].Tasks[0].Name = evil, evil
+	p.Spec, p.Metrics[0].Name = evil, evil
 	p.Output.Filter = OutputFilter{Ranks: evil, Search: evil}
 	p.TemporalURL = "javascript:alert(1)"
 	return p
@@ -352,27 +350,6 @@ func TestHostileText(t *testing.T) {
 		assert.Contains(t, page, `<span class="a1 ab">red</span>`)
 		assert.Contains(t, out, "1.0 MiB more")
 	}
-}
-
-// A rank in the grid adds or removes its own line in the charts, and keeps the rest of the
-// address.
-func TestChartedRanks(t *testing.T) {
-	p := goodRun()
-	p.Tasks.Filter.State, p.Output.Filter.Search = "running", "loss"
-	p.Charted = []int{3}
-	assert.Equal(t, "?chart=3%2C5&search=loss&state=running#usage", p.ChartURL(5))
-	assert.Equal(t, "?search=loss&state=running#usage", p.ChartURL(3))
-	p.Charted = []int{0, 1, 2, 3}
-	assert.Equal(t, "?chart=1%2C2%2C3%2C5&search=loss&state=running#usage", p.ChartURL(5))
-	var keys []string
-	for _, key := range p.Charts()[0].Keys {
-		keys = append(keys, key.Class+" "+key.Text)
-	}
-	assert.Equal(t, []string{"c-chosen0 rank 0", "c-chosen1 rank 1", "c-chosen2 rank 2", "c-chosen3 rank 3"}, keys[len(keys)-4:])
-	p.Series = nil
-	assert.Empty(t, p.ChartURL(5))
-	file, _ := rendered(t, goodRun(), File)
-	assert.NotContains(t, file, "chart=", "a file has no server")
 }
 
 // The page of a completely unknown run contains all the parts that a script fills in later.
@@ -412,7 +389,7 @@ func TestInABrowser(t *testing.T) {
 			assert.Empty(t, opened.Overflow(), "%s at %d", name, width)
 			assert.Empty(t, opened.Problems(), "%s at %d", name, width)
 			var said string
-			opened.Eval(`[document.querySelector("h1").textContent, getComputedStyle(document.body).fontSize, document.querySelectorAll("button.copy").length > 0].join()`, &said)
+			opened.Eval(`[document.querySelector("h1").textContent, getComputedStyle(document.body).fontSize, !document.querySelector("[data-filter]").hidden].join()`, &said)
 			assert.Equal(t, spec.OneLine(p.RunID)+",14px,true", said, "the style and the script are in the file, and allowed")
 			if shots != "" {
 				opened.Screenshot(filepath.Join(shots, fmt.Sprintf("%s-%d.png", name, width)), 3600)
@@ -514,18 +491,16 @@ func runOf(n int) *RunPage {
 		},
 		State: "running", Tone: Active, Hosts: (n + 7) / 8,
 		Spec: "version: 1\nname: iris\nhosts: 6\ntasks:\n- type: worker\n  count: 48\n  command: [python, -u, train.py]\n",
-		Commands: []Command{
-			{"Follow the output", "clusterrun logs -f iris-x2k4"}, {"Show the stacks", "clusterrun stacks iris-x2k4"},
-			{"Run it again", "clusterrun rerun iris-x2k4"}, {"Stop it", "clusterrun stop iris-x2k4"},
-		},
-		Starts: []Start{{Tasks: "worker-0, worker-1 and 46 more", Start: &tasklog.Start{Version: "1.2.3", Dir: "/home/ada/iris", Set: map[string]*string{"OMP_NUM_THREADS": new("8"), "HF_TOKEN": nil}, Inherited: []string{"HOME", "PATH", "USER"}}}},
 	}
 	p.Progress = &Progress{Least: .47, Most: .49, Left: 45 * time.Minute, Message: "epoch 4"}
 	for i := range n {
 		p.Tasks.All = append(p.Tasks.All, Task{
-			Rank: i, Name: fmt.Sprintf("worker-%d", i), State: "running", Tone: Active, Host: fmt.Sprintf("gpu-%d", i/8), PID: 41200 + i,
-			Step: 4700 + float64(i%3), Steps: 10000, Seconds: .31, LastLine: fmt.Sprintf("step 4700  loss 2.%d  lr 3e-4", 300+i%90), LastOutput: noon.Add(-time.Duration(i%5) * time.Second),
-			CPUs: 6.5 + float64(i%4)/4, Memory: 41 << 30, GPUs: .97, GPUMemory: 71 << 30,
+			TaskStatus: &starter.TaskStatus{
+				TaskStatus: spec.TaskStatus{Rank: i, Name: fmt.Sprintf("worker-%d", i), Host: fmt.Sprintf("gpu-%d", i/8)}, PID: 41200 + i,
+				Progress: &spec.Progress{Current: 4700 + float64(i%3), Total: 10000}, Steps: &spec.StepTime{Seconds: .31}, LastOutput: noon.Add(-time.Duration(i%5) * time.Second),
+				Usage: &spec.LiveUsage{CPUs: 6.5 + float64(i%4)/4, RSSBytes: 41 << 30, GPUs: .97, GPUMemoryBytes: 71 << 30},
+			},
+			State: "running", Tone: Active, LastLine: fmt.Sprintf("step 4700  loss 2.%d  lr 3e-4", 300+i%90),
 		})
 	}
 	lines := []OutputLine{}
@@ -551,33 +526,22 @@ func runOf(n int) *RunPage {
 		{"attempts of the group", "attempt 0", p.Started.Add(3 * time.Minute), p.Started.Add(17 * time.Minute), Muted}, {"attempts of the group", "attempt 1", p.Started.Add(18 * time.Minute), noon, Active},
 	}, Events: []Event{{p.Started, "started by ada", Active}, {p.Started.Add(17 * time.Minute), "worker-9 on gpu-1 was lost with its host; the group restarted (attempt_1)", Warning}}}
 	p.Restarts = 1
-	p.Series = seriesOf(p, 120)
-	p.Charted = []int{3}
+	p.Metrics = metricsOf(min(n, 48))
 	return p
 }
 
-// seriesOf returns made-up series with one slow task.
-func seriesOf(p *RunPage, points int) []Series {
-	all := []Series{{Name: "CPU", LowIsBad: true}, {Name: "Memory", Unit: Bytes}, {Name: "GPU", LowIsBad: true}, {Name: "Step time", Unit: Seconds}}
+// metricsOf returns made-up metrics with gaps.
+func metricsOf(tasks int) []Metric {
+	all := []Metric{{Name: "acc", From: noon.Add(-time.Hour), To: noon}, {Name: "loss", From: noon.Add(-time.Hour), To: noon}}
 	for k := range all {
-		s := &all[k]
-		for i := range points {
-			s.Times = append(s.Times, p.Started.Add(time.Duration(i)*42*time.Minute/time.Duration(points)))
-		}
-		for r := range min(len(p.Tasks.All), 48) {
-			t := TaskSeries{Rank: r, Name: p.Tasks.All[r].Name}
-			for i := range points {
-				wave := 1 + .06*math.Sin(float64(i)/7+float64(r)) + .03*math.Sin(float64(i*r))
-				if r == 17 {
-					wave *= 1.6
+		for r := range tasks {
+			values := make([]float64, maxTimes)
+			for i := range values {
+				if values[i] = math.Sin(float64(i)/7 + float64(r)); i > 50 && i < 55 {
+					values[i] = math.NaN()
 				}
-				v := []float64{7 * wave, float64(41<<30) * wave / 1.2, min(1, .93*wave), .31 * wave}[k]
-				if i > points*40/100 && i < points*44/100 {
-					v = math.NaN()
-				}
-				t.Values = append(t.Values, v)
 			}
-			s.Tasks = append(s.Tasks, t)
+			all[k].Tasks = append(all[k].Tasks, values)
 		}
 	}
 	return all
@@ -628,7 +592,7 @@ func hangingRun() *RunPage {
 		if i != 17 {
 			others = append(others, i)
 		}
-		p.Tasks.All[i].LastOutput, p.Tasks.All[i].CPUs = noon.Add(-11*time.Minute), 1
+		p.Tasks.All[i].LastOutput, p.Tasks.All[i].Usage.CPUs = noon.Add(-11*time.Minute), 1
 	}
 	p.Tasks.All[17].State, p.Tasks.All[17].Tone, p.Tasks.All[17].How = "silent", Warning, "for 11m 00s"
 	p.Stacks = &stacktree.Findings{Total: 48, Sentence: "rank 17 on gpu-2 holds the others up: it sleeps in load_batch, 47 wait in all_reduce", Outliers: stacktree.RanksOf(17), Classes: []stacktree.Class{
@@ -640,7 +604,7 @@ func hangingRun() *RunPage {
 		b.Waiting = append(b.Waiting, spec.BarrierWaiter{Task: p.Tasks.All[i].Name, Host: p.Tasks.All[i].Host, Since: noon.Add(-10 * time.Minute)})
 	}
 	p.Barriers = []Barrier{b}
-	p.Notices = []Notice{{Tone: Warning, Text: "worker-17 has been silent for 11m 00s; the run allows 10m 00s."}}
+	p.Notices = []outcome.Fact{{Severity: outcome.Warning, Text: "worker-17 has been silent for 11m 00s; the run allows 10m 00s."}}
 	p.Actions = []Action{{Name: "stacks", Label: "Stacks", URL: "/runs/iris-x2k4/stacks", Question: "Capture the stacks of all tasks?", Effect: "The processes pause for a moment."}, {Name: "stop", Label: "Stop", URL: "/runs/iris-x2k4/stop", Danger: true, Question: "Stop the run?", Effect: "48 tasks get SIGTERM, and 30 s to end."}}
 	return p
 }
@@ -652,7 +616,7 @@ func largeRun() *RunPage {
 		case i == 1234:
 			p.Tasks.All[i].State, p.Tasks.All[i].Tone, p.Tasks.All[i].How, p.Tasks.All[i].Restarts = "restarting", Warning, "exit code 1", 3
 		case i == 77:
-			p.Tasks.All[i].Slow, p.Tasks.All[i].Seconds = 1.8, .56
+			p.Tasks.All[i].Slow, p.Tasks.All[i].Steps.Seconds = 1.8, .56
 		case i >= 1990:
 			p.Tasks.All[i].State, p.Tasks.All[i].Tone = "pending", Waits
 		}
@@ -666,7 +630,7 @@ func awayRun() *RunPage {
 	for i := 16; i < 24; i++ {
 		p.Tasks.All[i].State, p.Tasks.All[i].Tone = "missing", Warning
 	}
-	p.Notices = []Notice{{Tone: Warning, Text: "gpu-2 has sent nothing for 1m 20s; the run gives it up in 3m 40s"}}
+	p.Notices = []outcome.Fact{{Severity: outcome.Warning, Text: "gpu-2 has sent nothing for 1m 20s; the run gives it up in 3m 40s"}}
 	p.Output.Missing = []string{"worker-16 to worker-23 on gpu-2: connection refused"}
 	return p
 }

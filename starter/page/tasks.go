@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -39,29 +41,65 @@ type TaskFilter struct {
 
 // Task is one grid row.
 type Task struct {
-	Rank  int
-	Name  string
-	Host  string
-	PID   int
+	*starter.TaskStatus
+	// State is what the task is doing, in a word.
 	State string
 	Tone  Tone
 	// How adds detail to the state, such as "exit code 3" or "because of worker-2".
-	How      string
-	Restarts int
-	// Step and Steps are the progress that the task reports. Seconds is a step's duration.
-	Step, Steps float64
-	Seconds     float64
-	Message     string
+	How string
 	// Slow is the step time divided by the other tasks' median, if the task is slow.
-	Slow       float64
-	LastLine   string
-	LastOutput time.Time
-	// CPUs, Memory, GPUs and GPUMemory are in use. For a process that has exited, they are the
-	// mean and the maximum.
-	CPUs      float64
-	Memory    int64
-	GPUs      float64
-	GPUMemory int64
+	Slow     float64
+	LastLine string
+}
+
+// NewTasks returns a run's tasks, in rank order.
+func NewTasks(s *starter.Status) []Task {
+	slow := map[string]float64{}
+	for _, t := range s.Slow {
+		if t.Task != "" {
+			slow[t.Task] = t.Ratio
+		}
+	}
+	culprit := ""
+	if s.Result != nil && s.Result.FirstFailure != nil {
+		culprit = s.Result.FirstFailure.Task
+	}
+	words := s.Doing()
+	tasks := make([]Task, len(s.Tasks))
+	for i := range tasks {
+		t := &s.Tasks[i]
+		tasks[i] = Task{TaskStatus: t, State: words[i], Slow: slow[t.Name]}
+		tasks[i].Tone, tasks[i].How = lookOf(t, words[i], t.Name == culprit)
+	}
+	return tasks
+}
+
+// lookOf returns a task's tone and how it ended.
+func lookOf(t *starter.TaskStatus, word string, culprit bool) (Tone, string) {
+	if e := t.Exit; e != nil && t.State == spec.TaskEnded {
+		how := outcome.Short(*e)
+		switch {
+		case culprit:
+			return Culprit, how
+		case e.Cause.ByItself(), e.Cause == spec.CauseHostLost:
+			return Bad, how
+		case e.OK():
+			return Good, ""
+		}
+		return Muted, how
+	}
+	switch word {
+	case outcome.DoingMissing, outcome.DoingRestart, outcome.DoingUnknown:
+		return Warning, t.LastFailure
+	case string(spec.TaskPending):
+		return Waits, ""
+	case string(spec.TaskStopping):
+		return Warning, ""
+	}
+	if t.Usage != nil && t.Usage.SilentSeconds > 0 {
+		return Warning, "silent"
+	}
+	return Active, ""
 }
 
 // Count is the number of tasks in one state.
@@ -128,7 +166,6 @@ func (p *RunPage) query(f TaskFilter) string {
 	if f.Page > 0 {
 		set("page", itoa(f.Page))
 	}
-	set("chart", p.ChartedText())
 	if p.Sweep != nil && p.Sweep.Order.Key != "" {
 		set("sort", p.Sweep.Order.String())
 	}
@@ -238,51 +275,78 @@ func (p *RunPage) Squares() template.HTML {
 
 // StepText returns the progress, such as "120/1000" or "40%".
 func (t *Task) StepText() string {
-	switch {
-	case t.Step == 0 && t.Steps == 0:
+	switch p := t.Progress; {
+	case p == nil || p.Current == 0 && p.Total == 0:
 		return ""
-	case t.Steps == 0:
-		return number(t.Step)
+	case p.Total == 0:
+		return number(p.Current)
+	default:
+		return number(p.Current) + "/" + number(p.Total)
 	}
-	return number(t.Step) + "/" + number(t.Steps)
+}
+
+// StepSeconds returns the duration of a step of the task's last process, or 0 if unknown.
+func (t *Task) StepSeconds() float64 {
+	switch {
+	case t.Exit != nil && t.Exit.Steps != nil:
+		return t.Exit.Steps.Seconds
+	case t.Steps != nil:
+		return t.Steps.Seconds
+	}
+	return 0
 }
 
 // RateText returns the steps per second, or the step time if that is longer.
 func (t *Task) RateText() string {
-	switch {
-	case t.Seconds == 0:
+	switch seconds := t.StepSeconds(); {
+	case seconds == 0:
 		return ""
-	case t.Seconds > 1:
-		return number(t.Seconds) + " s/step"
+	case seconds > 1:
+		return number(seconds) + " s/step"
+	default:
+		return number(1/seconds) + "/s"
 	}
-	return number(1/t.Seconds) + "/s"
+}
+
+// InUse returns what the task uses. For a process that has exited, these are the mean and the
+// maximum.
+func (t *Task) InUse() spec.LiveUsage {
+	switch e := t.Exit; {
+	case t.Usage != nil:
+		return *t.Usage
+	case e != nil:
+		u := spec.LiveUsage{RSSBytes: e.Usage.MaxRSSBytes, GPUMemoryBytes: e.Usage.MaxGPUMemoryBytes}
+		if lived := e.Ended.Sub(e.Started).Seconds(); lived > 0 && !e.Started.IsZero() {
+			u.CPUs, u.GPUs = e.Usage.CPUSeconds()/lived, e.Usage.GPUSeconds/lived
+		}
+		return u
+	}
+	return spec.LiveUsage{}
 }
 
 // CPUText returns the number of busy processors.
-func (t *Task) CPUText() string {
-	if t.CPUs == 0 {
-		return ""
-	}
-	return number(t.CPUs)
-}
+func (t *Task) CPUText() string { return unlessZero(number, t.InUse().CPUs) }
 
 // MemoryText returns the memory.
-func (t *Task) MemoryText() string {
-	if t.Memory == 0 {
-		return ""
-	}
-	return bytesText(t.Memory)
-}
+func (t *Task) MemoryText() string { return unlessZero(bytesText, t.InUse().RSSBytes) }
 
 // GPUText returns the usage of GPUs and their memory.
 func (t *Task) GPUText() string {
+	u := t.InUse()
 	switch {
-	case t.GPUs == 0 && t.GPUMemory == 0:
+	case u.GPUs == 0 && u.GPUMemoryBytes == 0:
 		return ""
-	case t.GPUMemory == 0:
-		return number(t.GPUs)
+	case u.GPUMemoryBytes == 0:
+		return number(u.GPUs)
 	}
-	return number(t.GPUs) + " · " + bytesText(t.GPUMemory)
+	return number(u.GPUs) + " · " + bytesText(u.GPUMemoryBytes)
+}
+
+func unlessZero[N int64 | float64](format func(N) string, n N) string {
+	if n == 0 {
+		return ""
+	}
+	return format(n)
 }
 
 // Age returns the time since the last output.
@@ -300,8 +364,9 @@ type columns struct{ Step, Rate, CPU, Memory, GPU, Age, Line, Host, PID bool }
 func columnsOf(rows []Task) (c columns) {
 	for i := range rows {
 		t := &rows[i]
-		c.Step, c.Rate = c.Step || t.Step != 0 || t.Steps != 0, c.Rate || t.Seconds != 0
-		c.CPU, c.Memory, c.GPU = c.CPU || t.CPUs != 0, c.Memory || t.Memory != 0, c.GPU || t.GPUs != 0 || t.GPUMemory != 0
+		u := t.InUse()
+		c.Step, c.Rate = c.Step || t.Progress != nil, c.Rate || t.StepSeconds() != 0
+		c.CPU, c.Memory, c.GPU = c.CPU || u.CPUs != 0, c.Memory || u.RSSBytes != 0, c.GPU || u.GPUs != 0 || u.GPUMemoryBytes != 0
 		c.Age, c.Line, c.Host, c.PID = c.Age || !t.LastOutput.IsZero(), c.Line || t.LastLine != "", c.Host || t.Host != "", c.PID || t.PID != 0
 	}
 	return c

@@ -1,5 +1,7 @@
 package page
 
+import "github.com/clusterrun/clusterrun/workflows/outcome"
+
 // Tone is how a state looks: a color and a symbol.
 type Tone int
 
@@ -33,3 +35,20 @@ func (t Tone) symbol() string { return "i-" + toneNames[t] }
 
 // Class is for templates.
 func (t Tone) Class() string { return t.class() }
+
+// ToneOf returns the tone for a severity.
+func ToneOf(s outcome.Severity) Tone {
+	switch s {
+	case outcome.Bad:
+		return Bad
+	case outcome.Warning:
+		return Warning
+	case outcome.Waits:
+		return Waits
+	case outcome.Good:
+		return Good
+	case outcome.Note:
+		return Muted
+	}
+	return Active
+}

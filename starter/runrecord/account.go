@@ -24,8 +24,8 @@ type Account struct {
 	Tasks []Task `json:"tasks"`
 	// Keys lists the IDs of the encryption keys of payloads that are still encoded.
 	Keys []string `json:"keys,omitempty"`
-	// Usage is the tasks' usage over time. An archive stores it in a separate file.
-	Usage []UsageHistory `json:"-"`
+	// Metrics are what tasks have reported over time. An archive stores them in a separate file.
+	Metrics []MetricHistory `json:"-"`
 }
 
 // Task is the host's record of a task's last process.

@@ -3,7 +3,7 @@
 //
 // An [Account] has two sources. The server provides the status, the result, the spec and the
 // history, from which the [Phase]s and the source code are derived. Each task's host has the files
-// of its processes: the record of the start (see [tasklog.Start]), the last lines, and the usage
+// of its processes: the record of the start (see [tasklog.Start]), the last lines, and the metrics
 // over time. [files.Files] reads them from this machine, or from hosts that serve them.
 //
 // # The archive
@@ -14,7 +14,7 @@
 //	README          describes the files
 //	account.json    the Account, with the result and the exits
 //	spec.yaml       the spec, unless it cannot be read
-//	usage.json      what the tasks have used over time
+//	metrics.json    what the tasks have reported over time
 //	history.json    the histories, in Temporal's JSON
 //	logs/attempt_<n>/<rank>/...   the output, as package tasklog stores it, if wanted
 package runrecord

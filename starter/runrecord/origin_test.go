@@ -12,7 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/sourcecode"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 )
 
 // differences returns the differences in one part of the comparison, as "WHAT: A → B".
@@ -46,29 +47,26 @@ func TestDifferentOrigins(t *testing.T) {
 	assert.Len(t, c.Unknown, 1)
 }
 
-func TestUsageOfTasks(t *testing.T) {
+func TestMetricsOfTasks(t *testing.T) {
 	a, _ := sample(t, "aaaaaa-1", "info")
-	dir := a.Status.Tasks[1].LogDir
-	began := time.Unix(1_800_000_000, 0).UTC()
-	first, second := series.Point{From: began, Seconds: 10, CPUs: 1}, series.Point{From: began.Add(time.Minute), Seconds: 10, CPUs: 2}
-	require.NoError(t, tasklog.NewUsage(dir, noReports).Add(first))
-	run, n, rank, ok := tasklog.SplitProcessDir(dir)
+	task := &a.Status.Tasks[1]
+	task.Progress = &spec.Progress{Metrics: map[string]float64{"loss": 1}}
+	report := func(seconds int64) taskmetrics.Report {
+		return taskmetrics.Report{At: time.Unix(1_800_000_000+seconds, 0).UTC(), Metrics: map[string]float64{"loss": float64(seconds)}}
+	}
+	require.NoError(t, tasklog.WriteMetrics(task.LogDir, []taskmetrics.Report{report(1)}))
+	run, n, rank, ok := tasklog.SplitProcessDir(task.LogDir)
 	require.True(t, ok)
 	again := tasklog.ProcessDir(run, n+1, rank) // after a restart
 	require.NoError(t, os.MkdirAll(again, 0o700))
-	require.NoError(t, tasklog.NewUsage(again, noReports).Add(second))
+	require.NoError(t, tasklog.WriteMetrics(again, []taskmetrics.Report{report(2)}))
 
 	r := starter.Get(nil, a.Status.RunID, "")
-	histories := must.Get(Usage(t.Context(), r.Files(a.Status), a.Status.Tasks))(t)
-	assert.Equal(t, []UsageHistory{
-		{Name: "worker-0", Rank: 0, Host: "a", Points: []series.Point{}},
-		{Name: "worker-1", Rank: 1, Host: "a", Points: []series.Point{first, second}},
-	}, histories)
+	histories := must.Get(Metrics(t.Context(), r.Files(a.Status), a.Status.Tasks))(t)
+	assert.Equal(t, []MetricHistory{{Name: "worker-1", Reports: []taskmetrics.Report{report(1), report(2)}}}, histories)
 	another := *a.Status
 	another.Open = true
 	another.RunID = "another"
-	histories = must.Get(Usage(t.Context(), r.Files(&another), a.Status.Tasks))(t)
-	assert.Empty(t, histories[1].Points, "a path that is not named after the run is not opened")
+	histories = must.Get(Metrics(t.Context(), r.Files(&another), a.Status.Tasks))(t)
+	assert.Empty(t, histories[0].Reports, "a path that is not named after the run is not opened")
 }
-
-func noReports() []series.Report { return nil }

@@ -31,7 +31,7 @@ const (
 	accountFile = "account.json"
 	specFile    = "spec.yaml"
 	historyFile = "history.json"
-	usageFile   = "usage.json"
+	metricsFile = "metrics.json"
 	logsDir     = "logs"
 )
 
@@ -87,12 +87,12 @@ func texts(a *Account, histories []*historypb.History) ([]member, error) {
 		return nil, err
 	}
 	sources := []member{{name: readmeFile, text: readme(a)}, {name: accountFile, text: account}, {name: historyFile, text: history}}
-	if len(a.Usage) > 0 {
-		usage, err := json.Marshal(a.Usage)
+	if len(a.Metrics) > 0 {
+		metrics, err := json.Marshal(a.Metrics)
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, member{name: usageFile, text: usage})
+		sources = append(sources, member{name: metricsFile, text: metrics})
 	}
 	if a.Spec != nil {
 		given := *a.Spec
@@ -127,7 +127,7 @@ account.json   "status": the result, every exit, and where each task ran; "spec"
                "phases": how long each took, in seconds; "tasks": how each process was
                started, and its last lines
 spec.yaml      the spec, in the format that clusterrun run reads
-usage.json     each task's usage over time, if it is known
+metrics.json   the metrics that tasks reported over time, if any
 history.json   the histories of the workflows, in Temporal's JSON
 logs/attempt_<restarts>/<rank>/
                with export --logs, the output of each process: stdout.log and stderr.log,

@@ -46,7 +46,7 @@ tasks:
         def train():
             step = clusterrun.get_barrier("step", timeout=60, local=True)
             places = [step.wait() for _ in range(3)]
-            clusterrun.progress(1)
+            clusterrun.progress(1, loss=0.5)
             return {"places": places, "members": [m["task"] for m in clusterrun.cluster()]}
         clusterrun.main(train)
   - type: bash
@@ -78,4 +78,7 @@ tasks:
 	assert.Equal(t, 5, info.WorldSize)
 	sockets := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/runs/*")))(t)
 	assert.Empty(t, sockets, "nothing is left")
+	metrics := must.Get(filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/logs/*/*/attempt_0/2/metrics")))(t)
+	require.Len(t, metrics, 1)
+	assert.Contains(t, readFile(t, metrics[0]), `"metrics":{"loss":0.5}`)
 }

@@ -30,7 +30,6 @@ type Series struct {
 	at       time.Duration
 	reports  [window]report
 	count    int // over all reports
-	total    report
 }
 
 // Step records that the process reached a step after working for the given time. It returns the
@@ -44,8 +43,6 @@ func (s *Series) Step(step float64, worked time.Duration) (steps float64, took t
 		steps, took = step-s.step, worked-s.at
 		s.reports[s.count%window] = report{steps, took.Seconds()}
 		s.count++
-		s.total.steps += steps
-		s.total.seconds += took.Seconds()
 	}
 	s.begun, s.step, s.at = true, step, worked
 	return steps, took
@@ -87,9 +84,6 @@ func (s *Series) Time() *spec.StepTime {
 	}
 	return t
 }
-
-// Total returns the number of all recorded steps, and their duration in seconds.
-func (s *Series) Total() (steps, seconds float64) { return s.total.steps, s.total.seconds }
 
 // usual returns the mean step duration, excluding the shortest and the longest steps.
 func usual(reports []report) float64 {

@@ -101,7 +101,7 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 // maxFile limits a file that is read into memory.
 const maxFile = 16 << 20
 
-// ReadFile returns a whole file of a process: stdout, stderr, error, result, start, usage or the
+// ReadFile returns a whole file of a process: stdout, stderr, error, result, start, metrics or the
 // name of a stack file. If the file does not exist, the error is [fs.ErrNotExist]. Reading a file
 // larger than 16 MiB also fails.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {

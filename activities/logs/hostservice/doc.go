@@ -8,7 +8,7 @@
 //	                                         a [Query] selects: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}
 //	                                         one file, as it is now: stdout, stderr, error, result,
-//	                                         start, usage, or the name of a stack file
+//	                                         start, metrics, or the name of a stack file
 //	POST /v1/runs/{run}/lease                a [Question] of another host of the run, with
 //	                                         the answer of package lease
 //	GET  /v1/archives/{digest}?offset=BYTES

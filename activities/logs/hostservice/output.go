@@ -129,7 +129,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g grant) {
 // served maps the protocol's names to a process's files.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
-	"start": tasklog.StartFile, "usage": tasklog.UsageFile, "metrics": tasklog.MetricsFile,
+	"start": tasklog.StartFile, "metrics": tasklog.MetricsFile,
 }
 
 // Files returns the names of the files that are served, excluding stacks.

@@ -7,14 +7,14 @@
 // process down. The files are in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
-//	    stdout.log stderr.log error.json result.json times start.json usage
+//	    stdout.log stderr.log error.json result.json times start.json metrics
 //
 // where n is the number of the process, counted over the task's life. So nothing is ever
 // overwritten. [Prune] removes a task's oldest attempts if there are too many. [LastLines],
 // [ReadErrorFile] and [ReadResult] read the files that a process left behind; each reads only a
 // limited part even if the process wrote much more. A [Start] records how the process was started.
-// [HandOn] passes an error file on to the launcher that started this program. [Usage] records the
-// process's resource usage over time, in at most 16 KB.
+// [HandOn] passes an error file on to the launcher that started this program. [WriteMetrics] keeps the
+// numbers that the process reported with its progress.
 //
 // Lines do not contain a time. Instead, the host regularly records the sizes of the files
 // ([Times]), from which [Since] estimates where the lines after a given time start.

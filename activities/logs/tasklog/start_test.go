@@ -10,10 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 )
 
 func TestStart(t *testing.T) {
@@ -111,64 +110,16 @@ func TestHandOnWhereItCannotBe(t *testing.T) {
 	assert.Equal(t, plainError, must.Read(t, child), "the same file is left alone")
 }
 
-func usagePoint(i int) series.Point {
-	return series.Point{From: time.Unix(1_800_000_000+10*int64(i), 0).UTC(), Seconds: 10, CPUs: 1, MaxCPUs: 1, RSSBytes: float64(i)}
-}
-
-// A day of samples stays within a fixed size, and covers the day.
-func TestUsageHasAFixedSize(t *testing.T) {
-	dir, day := t.TempDir(), 24*360
-	u := NewUsage(dir, noReports)
-	for i := range day {
-		require.NoError(t, u.Add(usagePoint(i)))
-		if i < 10 {
-			assert.Len(t, ReadUsage(dir), i+1, "a young process is shown at once")
-		}
-	}
-	require.NoError(t, u.Flush())
-	info := must.Get(os.Stat(filepath.Join(dir, UsageFile)))(t)
-	assert.LessOrEqual(t, info.Size(), int64(16<<10))
-	points := ReadUsage(dir)
-	assert.Equal(t, usagePoint(0).From, points[0].From)
-	assert.Equal(t, usagePoint(day-1), points[len(points)-1])
-	assert.InDelta(t, 86400, series.Total(points).Seconds, 1e-6)
-}
-
-func TestUsageOfADamagedFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, UsageFile)
-	add := func(i int) error { return NewUsage(dir, noReports).Add(usagePoint(i)) }
-	assert.Empty(t, ReadUsage(dir), "there is none")
-	require.NoError(t, add(0))
-	require.NoError(t, os.Truncate(path, series.RecordSize+5)) // the writer was killed
-	require.NoError(t, add(1))
-	assert.Equal(t, []series.Point{usagePoint(0), usagePoint(1)}, ReadUsage(dir))
-
-	require.NoError(t, os.Truncate(path, 1<<20)) // by a program
-	assert.Empty(t, ReadUsage(dir))
-	require.NoError(t, add(2))
-	assert.Equal(t, []series.Point{usagePoint(2)}, ReadUsage(dir))
-
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, unix.Mkfifo(path, 0o600))
-	require.Error(t, add(3))
-	assert.Empty(t, ReadUsage(dir))
-	_, err := ParseUsage(make([]byte, 1<<20))
-	require.Error(t, err)
-}
-
-func noReports() []series.Report { return nil }
-
 // Another host worker continues the file of a process.
 func TestMetricsFile(t *testing.T) {
 	dir := t.TempDir()
-	at := func(i int) series.Report {
-		return series.Report{At: time.Unix(1_800_000_000+int64(i), 0).UTC(), Step: float64(i), Metrics: map[string]float64{"loss": 1 / float64(i+1)}}
+	at := func(i int) taskmetrics.Report {
+		return taskmetrics.Report{At: time.Unix(1_800_000_000+int64(i), 0).UTC(), Step: float64(i), Metrics: map[string]float64{"loss": 1 / float64(i+1)}}
 	}
-	for _, some := range [][]series.Report{{at(0), at(1)}, {at(0), at(1), at(2)}, {at(3)}} {
-		require.NoError(t, writeMetrics(dir, some))
+	for _, some := range [][]taskmetrics.Report{{at(0), at(1)}, {at(0), at(1), at(2)}, {at(3)}} {
+		require.NoError(t, WriteMetrics(dir, some))
 	}
 	b, _, err := ReadFile(filepath.Join(dir, MetricsFile), maxMetrics)
 	require.NoError(t, err)
-	assert.Equal(t, []series.Report{at(0), at(1), at(2), at(3)}, series.ParseReports(b))
+	assert.Equal(t, []taskmetrics.Report{at(0), at(1), at(2), at(3)}, taskmetrics.Parse(b))
 }

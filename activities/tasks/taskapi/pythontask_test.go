@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/memoryqueue"
 	"github.com/clusterrun/clusterrun/tests/must"
-	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 )
 
 // pythonFile returns a program in testdata/python.
@@ -75,7 +75,7 @@ clusterrun.progress(10, 10, loss=0.5, accuracy=float("nan"))
 	metrics := map[string]float64{"loss": 0.5}
 	assert.Equal(t, &Progress{Current: 10, Total: 10, Metrics: metrics}, h.Progress(h.ids[0]))
 	if reports := h.Reports(h.ids[0]); assert.Len(t, reports, 1) {
-		assert.Equal(t, series.Report{At: reports[0].At, Step: 10, Metrics: metrics}, reports[0])
+		assert.Equal(t, taskmetrics.Report{At: reports[0].At, Step: 10, Metrics: metrics}, reports[0])
 	}
 	for _, body := range []string{`{"current": 1, "metrics": {"a b": 1}}`, `{"current": 1, "metrics": {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}}`} {
 		assert.Equal(t, "metrics", h.refused(400, wire.CodeInvalid, http.MethodPut, wire.PathProgress, body).Field)

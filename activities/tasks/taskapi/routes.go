@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -93,11 +93,11 @@ func putProgress(r *request) (any, *wire.Problem) {
 	case p.Total < 0:
 		return nil, invalid("total", "it cannot be negative; omit it if it is unknown")
 	}
-	if len(p.Metrics) > series.MaxMetrics {
-		return nil, invalid("metrics", fmt.Sprintf("there are %d; give at most %d", len(p.Metrics), series.MaxMetrics))
+	if len(p.Metrics) > taskmetrics.Max {
+		return nil, invalid("metrics", fmt.Sprintf("there are %d; give at most %d", len(p.Metrics), taskmetrics.Max))
 	}
 	for name := range p.Metrics {
-		if !series.IsMetric(name) {
+		if !taskmetrics.IsName(name) {
 			return nil, invalid("metrics", fmt.Sprintf("%q is not the name of a metric; use up to 40 letters, digits, '_', '-' and '.', such as loss", name))
 		}
 	}

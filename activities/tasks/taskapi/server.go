@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 )
 
 const (
@@ -100,7 +100,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	task     Task
 	progress *Progress
-	reports  []series.Report
+	reports  []taskmetrics.Report
 	work     *work
 }
 
@@ -221,7 +221,7 @@ func (s *Server) Progress(id runkey.Task) *Progress {
 }
 
 // Reports returns the metrics that a task's process has reported over time.
-func (s *Server) Reports(id runkey.Task) []series.Report {
+func (s *Server) Reports(id runkey.Task) []taskmetrics.Report {
 	s.mu.Lock()
 	e := s.tasks[id]
 	s.mu.Unlock()
@@ -339,8 +339,8 @@ func (e *endpoint) setProgress(p wire.Progress) {
 	e.mu.Lock()
 	e.progress = &p
 	if len(p.Metrics) > 0 {
-		if e.reports = append(e.reports, series.Report{At: time.Now().UTC(), Step: p.Current, Metrics: p.Metrics}); len(e.reports) == 2*series.KeptReports {
-			e.reports = series.Thin(e.reports, series.KeptReports)
+		if e.reports = append(e.reports, taskmetrics.Report{At: time.Now().UTC(), Step: p.Current, Metrics: p.Metrics}); len(e.reports) == 2*taskmetrics.Kept {
+			e.reports = taskmetrics.Thin(e.reports, taskmetrics.Kept)
 		}
 	}
 	w := e.work

@@ -286,7 +286,6 @@ func TestFilesThatHang(t *testing.T) {
 	answered := make(chan *Progress, 1)
 	go func() {
 		h.SetStopping(h.run, spec.Stopping{})
-		h.Steps(h.ids[0])
 		h.StepTime(h.ids[0])
 		h.Ended(h.ids[0], false, "exited")
 		answered <- h.Progress(h.ids[0])

@@ -76,23 +76,6 @@ func (w *work) stepTime() *spec.StepTime {
 	return w.series.Time()
 }
 
-// Steps returns the number of steps that a task's process has completed and their total duration in
-// seconds.
-func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
-	s.mu.Lock()
-	e := s.tasks[id]
-	s.mu.Unlock()
-	if e == nil {
-		return 0, 0
-	}
-	e.mu.Lock()
-	w := e.work
-	e.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.series.Total()
-}
-
 // waits stops the process's clock for an arrival. Call resume with the answer, or with a zero
 // outcome if no request is waiting any longer.
 func (e *endpoint) waits(a barriers.Arrival) (resume func(outcome)) {

@@ -101,8 +101,8 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	if err := of.AddFiles(ctx, kept); err != nil && !logs {
 		a.Say("it does not show how some processes were started: %s", err) // with --logs, what is missing is listed later
 	}
-	if of.Usage, err = runrecord.Usage(ctx, kept, of.Status.Tasks); err != nil {
-		a.Say("it omits some tasks' usage history: %s", err)
+	if of.Metrics, err = runrecord.Metrics(ctx, kept, of.Status.Tasks); err != nil {
+		a.Say("it omits some tasks' metrics: %s", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -15,7 +15,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/files"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -47,9 +46,9 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 
 // htmlPage gathers a run's page.
 func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *runrecord.Account) (p *page.RunPage, err error) {
-	known := model.Run{Status: of.Status}
+	var open []barriers.Barrier
 	if of.Status.Open {
-		if known.Barriers, err = barriers.Open(ctx, r); err != nil {
+		if open, err = barriers.Open(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -58,14 +57,16 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *runrecord.Acc
 		return nil, err
 	}
 	now := time.Now()
-	p = known.Page(now)
-	model.AddAccount(p, of, rounds)
+	p = page.NewRun(of.Status, open, now)
+	p.AddAccount(of, rounds)
 	p.Frame = page.Frame{At: now, Zone: time.Local, Version: spec.Version}
 	p.Output = htmlOutput(ctx, a, r, of.Status, &p.Tasks)
 	limited, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
-	files := model.ReadFiles(limited, r, of.Status, p.Tasks, nil)
-	p.Series, p.Starts = files.Series, files.Starts
+	kept := r.Files(of.Status)
+	defer kept.Close()
+	histories, _ := runrecord.Metrics(limited, kept, of.Status.Tasks) // the page has the rest
+	p.Metrics = page.NewMetrics(histories)
 	return p, ctx.Err()
 }
 

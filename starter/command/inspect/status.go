@@ -21,46 +21,34 @@ import (
 
 // statusOptions holds the flags of status.
 type statusOptions struct {
-	tasks                                taskChoice
-	watch, why, usage, history, barriers bool
-	csv                                  bool
-	best                                 string
+	tasks                       taskChoice
+	watch, why, usage, barriers bool
+	csv                         bool
+	best                        string
 }
 
 func Status(a *cli.App) *cobra.Command {
 	var o statusOptions
 	cmd := cli.OnRun(a, &cobra.Command{
-		Use:     "status [flags] RUN",
-		Short:   "Show the state of a run and its tasks",
-		Long:    spec.CausesText(), // for its help
-		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+		Use:   "status [flags] RUN",
+		Short: "Show the state of a run and its tasks",
+		Long:  spec.CausesText(), // for its help
 	}, func(ctx context.Context, r *starter.Run) error { return showStatus(ctx, a, r, &o) })
 	fs := cmd.Flags()
 	fs.BoolVarP(&o.watch, "watch", "w", false, "continue until the run has ended, and exit like the run")
 	fs.BoolVar(&o.why, "why", false, "show why the run waits, or what it is doing")
 	fs.BoolVar(&o.usage, "usage", false, "show the processors, memory and GPUs that the tasks use")
-	fs.BoolVar(&o.history, "history", false, "with --usage: show it over time")
 	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks are waiting at barriers, and which are missing")
 	fs.BoolVar(&o.csv, "csv", false, "print the trials of a sweep as CSV")
 	fs.StringVar(&o.best, "best", "", "sort a sweep's trials by a number that they return: `KEY:min` or KEY:max")
 	o.tasks.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("watch", "why", "usage", "barriers")
 	for _, flag := range taskFlags {
-		cmd.MarkFlagsMutuallyExclusive("why", flag) // like --barriers, it is about all tasks
+		cmd.MarkFlagsMutuallyExclusive("why", flag) // like --usage and --barriers, it is about all tasks
+		cmd.MarkFlagsMutuallyExclusive("usage", flag)
 		cmd.MarkFlagsMutuallyExclusive("barriers", flag)
 	}
 	return cmd
-}
-
-// check refuses flags that contradict each other.
-func (o *statusOptions) check() error {
-	switch {
-	case o.history && !o.usage:
-		return cli.Usagef("--history shows usage over time; also use --usage")
-	case o.usage && !o.history && o.tasks.each():
-		return cli.Usagef("--usage shows all of the run's tasks; add --history, or omit --all, --failed, --on-host and --task")
-	}
-	return nil
 }
 
 // showStatus prints the parts of the status that the flags select.
@@ -84,8 +72,6 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	switch {
 	case o.why:
 		return showWhy(ctx, a, r, s)
-	case o.history:
-		return showUsageHistory(ctx, a, r, s, &o.tasks)
 	case o.usage:
 		return showUsage(a, s)
 	}

@@ -20,11 +20,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
-	"github.com/clusterrun/clusterrun/workflows/series"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -148,27 +146,6 @@ func TestStatusHasTheFacts(t *testing.T) {
 	printStatus(&out, s, false)
 	assert.Equal(t, 1, strings.Count(out.String(), "only one"))
 	assert.Regexp(t, `(?s)^run big: running, .*\nthe run hangs: rank 0 .*\n1 task is silent for 1m30s .*: worker-300\n.*waits to be started again: worker-300\n.*\n1 of 1 \(rank 0\).*\n\nTASK `, out.String())
-}
-
-func TestUsageHistoryIsShown(t *testing.T) {
-	began := time.Unix(1_800_000_000, 0)
-	tasks := []runrecord.UsageHistory{{Name: "worker-0", Host: "a"}, {Name: "worker-1"}}
-	for i := range 100 {
-		p := series.Point{From: began.Add(time.Duration(i) * time.Second), Seconds: 1, CPUs: float64(i) / 50, MaxCPUs: float64(i) / 50, RSSBytes: 1 << 20}
-		if i < 50 {
-			tasks[0].Points = append(tasks[0].Points, p)
-		}
-		p.Steps, p.StepSeconds, p.MaxStepSeconds = 2, 0.25, 1.5
-		tasks[1].Points = append(tasks[1].Points, p)
-	}
-	var out strings.Builder
-	require.NoError(t, printUsageHistory(&out, tasks, false))
-	lines := strings.Split(out.String(), "\n")
-	assert.Contains(t, lines[0], "; a bar is 5s, and the tallest bar is the highest value of any task")
-	assert.Equal(t, []string{"TASK", "HOST", "CPUS", "(MEAN,", "MAX)", "MEMORY", "(MAX)", "STEP", "(MEAN,", "MAX)"}, strings.Fields(lines[1]), "no GPUs")
-	assert.Contains(t, lines[2], "▁▂▂▂▃▃▃▄▄▄            0.49, 0.98")
-	assert.Contains(t, lines[3], "▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▇▇▇██  0.99, 1.98  ████████████████████  1.0 MiB")
-	assert.Contains(t, lines[3], "250ms, 1.5s")
 }
 
 // Stacks are read from this machine or through their host's service. Unreadable stacks are

@@ -155,12 +155,16 @@ func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
 	rule := tasklog.NewFold(len(ranks))
 	add := func(shown []tasklog.Alike) {
 		for _, a := range shown {
-			t, of := tasks[a.Rank], stacktree.RanksOf(a.Ranks...)
+			name, of := fmt.Sprintf("rank %d", a.Rank), stacktree.RanksOf(a.Ranks...)
+			t, known := tasks[a.Rank]
+			if known {
+				name = t.Name
+			}
 			out := page.OutputLine{
-				At: a.At(), Task: cmp.Or(t.Name, fmt.Sprintf("rank %d", a.Rank)), Rank: a.Rank, Ranks: of.String(), Count: len(a.Ranks),
+				At: a.At(), Task: name, Rank: a.Rank, Ranks: of.String(), Count: len(a.Ranks),
 				Stderr: a.Stderr, Text: string(bytes.TrimSuffix(a.Data, []byte("\n"))), Tone: page.Active,
 			}
-			if t.Tone == page.Culprit || t.Tone == page.Muted {
+			if known && (t.Tone == page.Culprit || t.Tone == page.Muted) {
 				out.Tone = t.Tone
 			}
 			all = append(all, out)

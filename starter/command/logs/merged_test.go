@@ -24,7 +24,10 @@ func TestMerged(t *testing.T) {
 	written := func(rank int, after time.Duration, text string) *line {
 		return &line{Stream: tasklog.Stream{Rank: rank}, at: at.Add(after), text: []byte(text)}
 	}
-	tasks := map[int]page.Task{0: {Name: "chief-0", Tone: page.Culprit}, 1: {Name: "worker-0", Tone: page.Muted}}
+	named := func(name string) *starter.TaskStatus {
+		return &starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name}}
+	}
+	tasks := map[int]page.Task{0: {TaskStatus: named("chief-0"), Tone: page.Culprit}, 1: {TaskStatus: named("worker-0"), Tone: page.Muted}}
 	got := merged([]*line{
 		written(0, 0, "step 1"), written(1, 0, "step 1"), written(2, time.Millisecond, "step 1"),
 		written(1, 2*time.Millisecond, "step 1"), // the same rank again

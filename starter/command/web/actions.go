@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/inspect"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
@@ -80,7 +81,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	note, err := s.carryOut(ctx, run, r.PathValue("action"), r.PostForm)
 	if err != nil {
-		note = page.Notice{Tone: page.Bad, Text: err.Error()}
+		note = outcome.Fact{Severity: outcome.Bad, Text: err.Error()}
 	}
 	s.runs.forget(keyOf(run))
 	key := rand.Text()
@@ -93,14 +94,14 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 }
 
 // carryOut sends a request to a run, like the command with the same name.
-func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, form url.Values) (page.Notice, error) {
-	done := func(format string, args ...any) (page.Notice, error) {
-		return page.Notice{Tone: page.Good, Text: fmt.Sprintf(format, args...)}, nil
+func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, form url.Values) (outcome.Fact, error) {
+	done := func(format string, args ...any) (outcome.Fact, error) {
+		return outcome.Fact{Severity: outcome.Good, Text: fmt.Sprintf(format, args...)}, nil
 	}
 	switch action {
 	case actionStop:
 		if _, err := control.StopSignal(ctx, run); err != nil {
-			return page.Notice{}, err
+			return outcome.Fact{}, err
 		}
 		return done("The run is stopping.")
 	case actionKill:
@@ -109,7 +110,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 	}
 	tasks, err := chosenTasks(ctx, run, form.Get("tasks"), action != actionStacks)
 	if err != nil {
-		return page.Notice{}, err
+		return outcome.Fact{}, err
 	}
 	switch action {
 	case actionRestart:
@@ -118,7 +119,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 	case actionSignal:
 		signal := form.Get("signal")
 		if _, err := spec.SignalNumber(signal); err != nil {
-			return page.Notice{}, err
+			return outcome.Fact{}, err
 		}
 		answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateSignalTask, spec.SignalRequest{Signal: signal})
 		return noteOf("Sent "+signal+" to", answer, err)
@@ -132,23 +133,23 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 		}
 		return noteOf("Captured the stacks of", answer, err)
 	}
-	return page.Notice{}, cli.Usagef("there is no action %q", action)
+	return outcome.Fact{}, cli.Usagef("there is no action %q", action)
 }
 
 // noteOf describes a run's answer.
-func noteOf(did string, answer spec.RequestAnswer, err error) (page.Notice, error) {
+func noteOf(did string, answer spec.RequestAnswer, err error) (outcome.Fact, error) {
 	if err != nil {
-		return page.Notice{}, err
+		return outcome.Fact{}, err
 	}
-	note := page.Notice{Tone: page.Good, Text: did + " " + report.SomeOf(answer.Tasks) + "."}
+	note := outcome.Fact{Severity: outcome.Good, Text: did + " " + report.SomeOf(answer.Tasks) + "."}
 	switch {
 	case answer.Note != "":
 		note.Text = answer.Note
 	case len(answer.Tasks) == 0:
-		note.Tone, note.Text = page.Warning, "No task had a process."
+		note.Severity, note.Text = outcome.Warning, "No task had a process."
 	}
 	for _, p := range answer.Problems {
-		note.Tone, note.Items = page.Warning, append(note.Items, p.Message)
+		note.Severity, note.Items = outcome.Warning, append(note.Items, p.Message)
 	}
 	return note, nil
 }

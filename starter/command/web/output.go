@@ -104,10 +104,7 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		out.Cut = fmt.Sprintf("Output of the first %d of %d selected tasks.", maxRanks, len(names))
 		names = names[:maxRanks]
 	}
-	selected := files.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
-	if names != nil {
-		status, selected.Ranks = onlyTasks(status, names)
-	}
+	selected := files.Selection{Names: names, Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
 	if q.Search != "" {
 		selected.Tail = tailToSearch
 	}
@@ -118,23 +115,6 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	}
 	out.Lines, out.Missing = lines, append(out.Missing, missing...)
 	return out
-}
-
-// onlyTasks returns a status with only some of its tasks, and their ranks, because a reader's cost
-// is quadratic in the number of tasks.
-func onlyTasks(of *starter.Status, names []string) (*starter.Status, []int) {
-	chosen := map[string]bool{}
-	for _, name := range names {
-		chosen[name] = true
-	}
-	s, ranks := *of, []int{}
-	s.Tasks = nil
-	for _, t := range of.Tasks {
-		if chosen[t.Name] {
-			s.Tasks, ranks = append(s.Tasks, t), append(ranks, t.Rank)
-		}
-	}
-	return &s, ranks
 }
 
 // download sends the output of a run, or of one task, as a file.

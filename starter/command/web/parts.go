@@ -10,7 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/starter/runrecord"
 )
 
@@ -22,38 +21,43 @@ const partsTake = 10 * time.Second
 type runParts struct {
 	account *runrecord.Account
 	rounds  []barriers.Round
-	files   model.Files
+	metrics []page.Metric
 	noSpec  string
 	// lasts reports whether they will not change, or took long.
 	lasts bool
 }
 
-// addParts adds the spec, the time line, the start of processes and the charts to a run's page,
+// addParts adds the spec, the time line and the metrics to a run's page,
 // if they are known in time.
 func (s *Server) addParts(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status, until time.Time) (known bool) {
 	// A run's last page is not refreshed, so it must contain the parts of an ended run.
-	key := fmt.Sprintf("%s\x00%t\x00%v", keyOf(run), status.Open, p.Charted)
+	key := fmt.Sprintf("%s\x00%t", keyOf(run), status.Open)
 	parts, _, err := s.parts.get(ctx, key, time.Until(until), func(ctx context.Context) (*runParts, error) {
-		return s.readParts(ctx, run, status, p.Tasks, p.Charted), nil
+		return readParts(ctx, run, status), nil
 	})
 	if err != nil {
 		return false
 	}
-	p.Series, p.Starts = parts.files.Series, parts.files.Starts
+	p.Metrics = parts.metrics
 	account := *parts.account
 	account.Status = status
-	model.AddAccount(p, &account, parts.rounds)
+	p.AddAccount(&account, parts.rounds)
 	p.NoSpec = parts.noSpec
 	return true
 }
 
-func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, charted []int) *runParts {
+func readParts(ctx context.Context, run *starter.Run, status *starter.Status) *runParts {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, partsTake)
 	defer cancel()
 	parts := &runParts{}
 	var done sync.WaitGroup
-	done.Go(func() { parts.files = model.ReadFiles(ctx, run, status, tasks, charted) })
+	done.Go(func() {
+		files := run.Files(status)
+		defer files.Close()
+		histories, _ := runrecord.Metrics(ctx, files, status.Tasks) // the page has the rest
+		parts.metrics = page.NewMetrics(histories)
+	})
 	started, err := run.Spec(ctx)
 	if err != nil {
 		parts.noSpec = "Cannot read the spec: " + err.Error()

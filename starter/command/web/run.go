@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/internal/barriers"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/page/model"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 )
 
 const (
@@ -73,7 +71,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		p, isWhole = s.knownRun(r, run, f, at, began.Add(patience))
 	} else {
-		p.Notices = []page.Notice{{Tone: page.Waits, Text: "The server is taking longer than usual to answer for this run."}}
+		p.Notices = []outcome.Fact{{Severity: outcome.Waits, Text: "The server is taking longer than usual to answer for this run."}}
 	}
 	p.Frame = s.frame("Runs", run.ID, at)
 	p.TemporalURL = s.temporalURL(workflowPath(run.ID, run.ExecutionID))
@@ -90,9 +88,8 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 // knownRun returns a run's page without its frame. isWhole reports whether it is complete; it
 // omits parts that are unknown at the given time.
 func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, until time.Time) (p *page.RunPage, isWhole bool) {
-	p = model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
+	p = page.NewRun(f.status, f.barriers, at)
 	p.Tasks.Filter = taskFilter(r)
-	p.Charted = chartedRanks(r)
 	if f.status.Sweep != nil {
 		isWhole = s.addSweep(r.Context(), p, run, f.status, r.URL.Query().Get("sort"), until)
 	} else {
@@ -104,10 +101,10 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 		p.Stacks = &found
 	}
 	if age := time.Since(at); p.Open && age > stale {
-		p.Notices = append([]page.Notice{{Tone: page.Warning, Text: fmt.Sprintf("The server has not answered for %s. The page shows its last answer.", cli.Roughly(age))}}, p.Notices...)
+		p.Notices = append([]outcome.Fact{{Severity: outcome.Warning, Text: fmt.Sprintf("The server has not answered for %s. The page shows its last answer.", cli.Roughly(age))}}, p.Notices...)
 	}
 	if note := s.notes.last(r.URL.Query().Get("note")); note.Text != "" {
-		p.Notices = append([]page.Notice{note}, p.Notices...)
+		p.Notices = append([]outcome.Fact{note}, p.Notices...)
 	}
 	if p.Open && !s.ReadOnly {
 		p.Actions = actionsOf(f.status)
@@ -122,14 +119,4 @@ func taskFilter(r *http.Request) page.TaskFilter {
 	_, _ = fmt.Sscanf(q.Get("page"), "%d", &f.Page)
 	f.Page = max(0, f.Page)
 	return f
-}
-
-// chartedRanks returns the ranks in a request that have their own line in charts.
-func chartedRanks(r *http.Request) (ranks []int) {
-	for part := range strings.SplitSeq(r.URL.Query().Get("chart"), ",") {
-		if rank, err := strconv.ParseUint(part, 10, 31); err == nil && len(ranks) < page.MaxCharted {
-			ranks = append(ranks, int(rank))
-		}
-	}
-	return ranks
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
-	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -217,7 +216,7 @@ func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 		if state = run.State; f.Severity != outcome.Waits {
 			state = string(f.Kind)
 		}
-		return state, model.ToneOf(f.Severity), f.String()
+		return state, page.ToneOf(f.Severity), f.String()
 	case run.Open && run.State == outcome.StatePending:
 		return run.State, page.Waits, "has no hosts yet"
 	case run.Open:
@@ -231,6 +230,6 @@ func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 	if run.Verdict == spec.VerdictFailed && run.ExitCode != 0 {
 		why = strings.TrimPrefix(fmt.Sprintf("%s, exit code %d", why, run.ExitCode), ", ")
 	}
-	state, tone = model.Ended(run.Verdict)
+	state, tone = page.Ended(run.Verdict)
 	return state, tone, why
 }

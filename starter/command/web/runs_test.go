@@ -114,15 +114,15 @@ func TestAPageOfASlowServer(t *testing.T) {
 // Only those who know a note's key can see it, until no page has shown it for a while.
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var notes facts[page.Notice]
-		notes.put("first", page.Notice{Text: "first"})
+		var notes facts[outcome.Fact]
+		notes.put("first", outcome.Fact{Text: "first"})
 		time.Sleep(keep)
 		assert.Equal(t, "first", notes.last("first").Text)
 		time.Sleep(keep)
-		notes.put("second", page.Notice{Text: "second"})
+		notes.put("second", outcome.Fact{Text: "second"})
 		assert.Len(t, notes.known, 2)
 		time.Sleep(2 * keep)
-		notes.put("third", page.Notice{Text: "third"})
+		notes.put("third", outcome.Fact{Text: "third"})
 		assert.Len(t, notes.known, 1)
 		assert.Empty(t, notes.last("first").Text)
 		assert.Empty(t, notes.last("").Text)

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -53,7 +54,7 @@ type Server struct {
 	outputs facts[*runOutput]
 	// notes are the answers to requests. The page that a request leads to shows its note. A link
 	// contains only the note's key, so that no one else can write notes.
-	notes facts[page.Notice]
+	notes facts[outcome.Fact]
 	// stacks contains, by run, what the pages' last stack capture showed.
 	stacks facts[stacktree.Findings]
 }

@@ -1,33 +1,9 @@
 "use strict";
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const label = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
-  // Buttons that copy commands.
-  async function copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch { // not allowed for this address
-      const area = label("textarea", { value: text });
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-  }
+  // Output shows its end.
   function prepare(root) {
-    for (const code of all("code[data-copy]", root)) {
-      if (code.nextElementSibling?.matches(".copy")) continue;
-      const button = label("button", { type: "button", className: "copy", textContent: "Copy" });
-      button.setAttribute("aria-label", "Copy " + code.textContent);
-      button.addEventListener("click", async () => {
-        await copy(code.textContent);
-        button.textContent = "Copied";
-        say("Copied");
-        setTimeout(() => { button.textContent = "Copy"; }, 1500);
-      });
-      code.after(button);
-    }
     for (const lines of all("[data-end]", root)) lines.scrollTop = lines.scrollHeight;
   }
 

@@ -1,6 +1,7 @@
-package model
+package page
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -8,20 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/runrecord"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/taskmetrics"
 )
-
-var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 func task(rank int, name string, state spec.TaskState, exit *spec.Exit) starter.TaskStatus {
 	return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: "worker", Index: rank, Rank: rank, Host: "gpu-1", State: state, Exit: exit}}
 }
 
 // The task that failed first is distinguished from its victims, and its words are shown once.
-func TestAFailedRun(t *testing.T) {
+func TestThePageOfAFailedRun(t *testing.T) {
 	origin := spec.Exit{PID: 7, ExitCode: 3, Cause: spec.CauseOrigin, Started: noon, Ended: noon.Add(10 * time.Second), Message: "ValueError: no data", Usage: spec.Usage{UserSeconds: 5, MaxRSSBytes: 1 << 20}}
 	victim := spec.Exit{ExitCode: -15, Signal: "SIGTERM", Cause: spec.CauseCollateral}
 	s := &starter.Status{
@@ -32,9 +32,9 @@ func TestAFailedRun(t *testing.T) {
 			FirstFailure: &spec.Failure{Task: "worker-1", Rank: 1, Host: "gpu-1", Exit: origin},
 		},
 	}
-	p := Run{Status: s}.Page(noon.Add(time.Hour))
+	p := NewRun(s, nil, noon.Add(time.Hour))
 	assert.Equal(t, "failed", p.State)
-	assert.Equal(t, page.Bad, p.Tone)
+	assert.Equal(t, Bad, p.Tone)
 	assert.Equal(t, 3, p.ExitCode)
 	require.NotNil(t, p.Cause)
 	assert.Equal(t, "worker-1", p.Cause.Task)
@@ -42,14 +42,13 @@ func TestAFailedRun(t *testing.T) {
 	for _, line := range p.Cause.Details {
 		assert.NotContains(t, line, "ValueError")
 	}
-	var tones []page.Tone
+	var tones []Tone
 	for _, task := range p.Tasks.All {
 		tones = append(tones, task.Tone)
 	}
-	assert.Equal(t, []page.Tone{page.Muted, page.Culprit, page.Good}, tones)
-	assert.InDelta(t, 0.5, p.Tasks.All[1].CPUs, 0.01)
-	assert.Equal(t, int64(1<<20), p.Tasks.All[1].Memory)
-	assert.Contains(t, p.Commands, page.Command{What: "Run it again", Line: "clusterrun rerun iris"})
+	assert.Equal(t, []Tone{Muted, Culprit, Good}, tones)
+	assert.InDelta(t, 0.5, p.Tasks.All[1].InUse().CPUs, 0.01)
+	assert.Equal(t, int64(1<<20), p.Tasks.All[1].InUse().RSSBytes)
 }
 
 // The head of a hung run's page names the rank that the others wait for, and the stacks further
@@ -63,7 +62,7 @@ func TestARunThatHung(t *testing.T) {
 			{Count: 1, Ranks: stacktree.RanksOf(1), Place: []stacktree.Frame{{Kind: stacktree.Python, Function: "load", File: "train.py", Line: 9}}},
 		}},
 	}
-	p := Run{Status: &starter.Status{RunID: "iris", Verdict: r.Verdict, Started: noon, Ended: noon.Add(time.Minute), Result: r}}.Page(noon)
+	p := NewRun(&starter.Status{RunID: "iris", Verdict: r.Verdict, Started: noon, Ended: noon.Add(time.Minute), Result: r}, nil, noon)
 	assert.Equal(t, "rank 1 is the only one that is not in barrier", p.Cause.Sentence)
 	assert.Equal(t, r.Message, p.Cause.Details[0])
 	for _, line := range p.Cause.Details {
@@ -72,47 +71,70 @@ func TestARunThatHung(t *testing.T) {
 	assert.Empty(t, p.Stacks.Sentence)
 	assert.Len(t, p.Stacks.Classes, 2)
 	r.Stacks.Outliers = nil
-	assert.Equal(t, r.Message, Run{Status: &starter.Status{RunID: "iris", Verdict: r.Verdict, Result: r}}.Page(noon).Cause.Sentence)
+	assert.Equal(t, r.Message, NewRun(&starter.Status{RunID: "iris", Verdict: r.Verdict, Result: r}, nil, noon).Cause.Sentence)
 }
 
-func TestAnOpenRun(t *testing.T) {
+func TestThePageOfAnOpenRun(t *testing.T) {
 	silent := task(1, "worker-1", spec.TaskRunning, nil)
 	silent.Usage = &spec.LiveUsage{SilentSeconds: 90}
 	ahead := task(0, "worker-0", spec.TaskRunning, nil)
 	ahead.Progress, ahead.Steps = &spec.Progress{Current: 30, Total: 40}, &spec.StepTime{Seconds: 2, Steps: 30}
 	behind := task(2, "worker-2", spec.TaskRunning, nil)
 	behind.Progress, behind.Steps = &spec.Progress{Current: 10, Total: 40, Message: "epoch 1"}, &spec.StepTime{Seconds: 2, Steps: 10}
-	s := &starter.Status{RunID: "it's", Open: true, State: spec.RunRunning, Started: noon, Tasks: []starter.TaskStatus{ahead, silent, behind}}
+	s := &starter.Status{RunID: "iris", Open: true, State: spec.RunRunning, Started: noon, Tasks: []starter.TaskStatus{ahead, silent, behind}}
 	s.Facts = outcome.Facts(s, noon.Add(time.Minute))
-	p := Run{Status: s}.Page(noon.Add(time.Minute))
-	assert.Equal(t, &page.Progress{Least: 0.25, Most: 0.75, Left: time.Minute, Message: "epoch 1"}, p.Progress)
+	p := NewRun(s, nil, noon.Add(time.Minute))
+	assert.Equal(t, &Progress{Least: 0.25, Most: 0.75, Left: time.Minute, Message: "epoch 1"}, p.Progress)
 	assert.Nil(t, p.Cause)
 	require.Len(t, p.Notices, 1)
-	assert.Equal(t, page.Warning, p.Notices[0].Tone)
+	assert.Equal(t, outcome.Warning, p.Notices[0].Severity)
 	assert.Equal(t, []string{"worker-1"}, p.Notices[0].Items)
-	assert.Equal(t, page.Warning, p.Tasks.All[1].Tone)
+	assert.Equal(t, Warning, p.Tasks.All[1].Tone)
 	assert.Equal(t, noon.Add(time.Minute), p.Timeline.To)
-	assert.Contains(t, p.Commands, page.Command{What: "Stop", Line: `clusterrun stop 'it'\''s'`})
 }
 
-func TestStates(t *testing.T) {
+func TestStatesOfRuns(t *testing.T) {
 	for _, c := range []struct {
 		state string
-		tone  page.Tone
+		tone  Tone
 		s     starter.Status
 	}{
-		{"pending", page.Waits, starter.Status{Open: true, State: spec.RunPlacing}},
-		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing, Waiting: []outcome.Waiting{{After: "prepare"}}}},
-		{"running", page.Active, starter.Status{Open: true, State: spec.RunRunning}},
-		{"stopping", page.Warning, starter.Status{Open: true, State: spec.RunStopping}},
-		{"no answer", page.Warning, starter.Status{Open: true, Unanswered: true}},
-		{"succeeded", page.Good, starter.Status{Verdict: spec.VerdictSucceeded}},
-		{"timed out", page.Bad, starter.Status{Verdict: spec.VerdictTimedOut}},
-		{"terminated", page.Bad, starter.Status{Verdict: spec.VerdictFailed, Ending: "terminated"}},
+		{"pending", Waits, starter.Status{Open: true, State: spec.RunPlacing}},
+		{"waiting", Waits, starter.Status{Open: true, State: spec.RunPlacing, Waiting: []outcome.Waiting{{After: "prepare"}}}},
+		{"running", Active, starter.Status{Open: true, State: spec.RunRunning}},
+		{"stopping", Warning, starter.Status{Open: true, State: spec.RunStopping}},
+		{"no answer", Warning, starter.Status{Open: true, Unanswered: true}},
+		{"succeeded", Good, starter.Status{Verdict: spec.VerdictSucceeded}},
+		{"timed out", Bad, starter.Status{Verdict: spec.VerdictTimedOut}},
+		{"terminated", Bad, starter.Status{Verdict: spec.VerdictFailed, Ending: "terminated"}},
 	} {
 		c.s.Facts = outcome.Facts(&c.s, noon)
-		p := Run{Status: &c.s}.Page(noon)
+		p := NewRun(&c.s, nil, noon)
 		assert.Equal(t, c.state, p.State)
 		assert.Equal(t, c.tone, p.Tone, c.state)
 	}
+}
+
+// A metric of all tasks is one chart, and a value lasts until the task's next report.
+func TestMetrics(t *testing.T) {
+	report := func(seconds int, metrics map[string]float64) taskmetrics.Report {
+		return taskmetrics.Report{At: noon.Add(time.Duration(seconds) * time.Second), Metrics: metrics}
+	}
+	assert.Empty(t, NewMetrics([]runrecord.MetricHistory{{}, {Reports: []taskmetrics.Report{report(1, map[string]float64{"loss": 1})}}}), "at one time")
+	found := NewMetrics([]runrecord.MetricHistory{
+		{Name: "worker-0", Reports: []taskmetrics.Report{report(0, map[string]float64{"loss": 2, "acc": 0}), report(60, map[string]float64{"loss": -1})}},
+		{Name: "worker-1", Reports: []taskmetrics.Report{report(119, map[string]float64{"loss": 3})}},
+	})
+	require.Len(t, found, 2)
+	assert.Equal(t, []string{"acc", "loss"}, []string{found[0].Name, found[1].Name})
+	loss := found[1].Tasks[0]
+	assert.Equal(t, []float64{2, 2, -1}, []float64{loss[0], loss[59], loss[60]})
+	assert.True(t, math.IsNaN(loss[61]), "it is unknown whether the process still lived")
+	assert.Equal(t, 3.0, found[1].Tasks[1][119])
+	assert.Equal(t, "3", found[1].Median())
+	svg := string(found[1].SVG(&Frame{}))
+	assert.Contains(t, svg, ">-1</text>")
+	assert.NotContains(t, svg, "NaN")
+	assert.Equal(t, "0", found[0].Median())
+	assert.NotContains(t, found[0].SVG(&Frame{}), "polygon", "one task has no range")
 }

@@ -1,4 +1,4 @@
-package series
+package taskmetrics
 
 import (
 	"bytes"
@@ -14,16 +14,20 @@ type Report struct {
 }
 
 const (
-	// MaxMetrics limits the metrics in a report, and maxName the length of a metric's name, in
+	// Max limits the metrics in a report, and maxName the length of a metric's name, in
 	// bytes.
-	MaxMetrics, maxName = 8, 40
-	// KeptReports limits a process's reports.
-	KeptReports = 160
+	Max, maxName = 8, 40
+	// Kept limits a process's reports.
+	Kept = 160
 )
 
-// IsMetric reports whether a name is allowed for a metric. Names are also keys in command lines,
+// lastSecond is in the year 2106. Any two earlier times differ by less than the maximum
+// [time.Duration].
+const lastSecond = 1 << 32
+
+// IsName reports whether a name is allowed for a metric. Names are also keys in command lines,
 // addresses and CSV.
-func IsMetric(name string) bool {
+func IsName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
@@ -58,8 +62,8 @@ func Thin(reports []Report, most int) []Report {
 	}
 }
 
-// AppendReport appends a report's line to b.
-func AppendReport(b []byte, r Report) []byte {
+// Append appends a report's line to b.
+func Append(b []byte, r Report) []byte {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return b // a number is not finite
@@ -67,17 +71,17 @@ func AppendReport(b []byte, r Report) []byte {
 	return append(append(b, line...), '\n')
 }
 
-// ParseReports returns the reports in lines, in time order. It skips invalid lines, since another
+// Parse returns the reports in lines, in time order. It skips invalid lines, since another
 // program may have written them.
-func ParseReports(b []byte) (reports []Report) {
+func Parse(b []byte) (reports []Report) {
 	for line := range bytes.Lines(b) {
 		var r Report
-		if json.Unmarshal(line, &r) != nil || len(r.Metrics) > MaxMetrics || r.At.Unix() <= 0 || r.At.Unix() >= lastSecond {
+		if json.Unmarshal(line, &r) != nil || len(r.Metrics) > Max || r.At.Unix() <= 0 || r.At.Unix() >= lastSecond {
 			continue
 		}
 		valid := len(reports) == 0 || !r.At.Before(reports[len(reports)-1].At)
 		for name := range r.Metrics {
-			valid = valid && IsMetric(name)
+			valid = valid && IsName(name)
 		}
 		if valid {
 			reports = append(reports, r)
