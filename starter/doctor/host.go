@@ -3,34 +3,22 @@ package doctor
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
 // Host holds the facts that the kernel reports about a host. An unknown number is 0.
 type Host struct {
-	PIDMax, ThreadsMax       uint64
-	PortsLow, PortsHigh      uint64 // for outgoing connections, inclusive
-	NVIDIADriver             string // its version, or empty if it is not loaded
-	NVIDIADevices            int    // device files
-	NVIDIAOnBus, RDMADevices int
-	Cgroups                  string // their versions
+	NVIDIADriver  string // its version, or empty if it is not loaded
+	NVIDIADevices int    // device files
+	NVIDIAOnBus   int
+	Cgroups       string // their versions
 }
 
 const cgroupsV2 = "version 2 cgroups"
 
 // ReadHost reads the files under root, which is / except in tests.
 func ReadHost(root string) Host {
-	h := Host{
-		PIDMax:        number(root, "proc/sys/kernel/pid_max"),
-		ThreadsMax:    number(root, "proc/sys/kernel/threads-max"),
-		NVIDIADevices: len(below(root, "dev/nvidia[0-9]*")),
-		RDMADevices:   len(below(root, "sys/class/infiniband/*")),
-	}
-	if ports := strings.Fields(text(root, "proc/sys/net/ipv4/ip_local_port_range")); len(ports) == 2 {
-		h.PortsLow, _ = strconv.ParseUint(ports[0], 10, 16)
-		h.PortsHigh, _ = strconv.ParseUint(ports[1], 10, 16)
-	}
+	h := Host{NVIDIADevices: len(below(root, "dev/nvidia[0-9]*"))}
 	switch {
 	case exists(root, "sys/fs/cgroup/cgroup.controllers"):
 		h.Cgroups = cgroupsV2
@@ -73,9 +61,4 @@ func text(root, path string) string { return content(filepath.Join(root, path)) 
 func content(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)
-}
-
-func number(root, path string) uint64 {
-	n, _ := strconv.ParseUint(strings.TrimSpace(text(root, path)), 10, 64)
-	return n
 }

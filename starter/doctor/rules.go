@@ -104,15 +104,13 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	return all
 }
 
-// CheckCgroups judges the limits that a host worker started here can set. why describes a
+// CheckCgroups judges the limits that a host worker started here can set. why is the reason for a
 // missing one.
-func CheckCgroups(h Host, controllers []string, why string) []Finding {
-	remedy := "a service by clusterrun worker unit, or systemd-run --user -p Delegate=yes clusterrun worker"
+func CheckCgroups(h Host, controllers []string, why error) []Finding {
+	do := "a service by clusterrun worker unit, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
-		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or omit these limits"
+		do = "boot with systemd.unified_cgroup_hierarchy=1, or omit these limits"
 	}
-	why, _, _ = strings.Cut(why, "; ") // the finding has its own remedy
-	why, _, _ = strings.Cut(why, ": ")
 	var lacks []string
 	for _, c := range []struct{ name, limit string }{{"memory", "limits.memory"}, {"cpu", "limits.cpus"}, {"pids", "limits.pids"}} {
 		if !slices.Contains(controllers, c.name) {
@@ -120,75 +118,13 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 		}
 	}
 	if len(lacks) > 0 {
-		return []Finding{warning(remedy, "%s: a host worker started in this way refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), why)}
+		what, _ := remedy.Split(why)
+		return []Finding{warning(do, "%s: a host worker started in this way refuses specs with %s: %s", h.Cgroups, strings.Join(lacks, ", "), what)}
 	}
 	return []Finding{ok("%s: limits of memory, processors and processes work", h.Cgroups)}
 }
 
-// Limits are this process's hard limits.
-type Limits struct{ Files, Processes, Locked uint64 }
-
-const (
-	fewFiles     = 4096
-	fewProcesses = 4096
-	fewPIDs      = 16384
-	fewLocked    = 64 << 20 // bytes
-)
-
-// CheckLimits judges the limits of a process and of its host.
-func CheckLimits(l Limits, h Host) []Finding {
-	var all []Finding
-	few := func(n, least uint64, what, remedy string) {
-		if n > 0 && n < least {
-			all = append(all, warning(remedy, "%s is %d; large runs need %d or more", what, n, least))
-		}
-	}
-	few(l.Files, fewFiles, "the hard limit of open files", "ulimit -Hn 65536 as root, or LimitNOFILE=65536 in the host worker's unit")
-	few(l.Processes, fewProcesses, "this user's hard limit of processes", "nproc in /etc/security/limits.conf, or LimitNPROC=infinity in the host worker's unit")
-	few(h.PIDMax, fewPIDs, "kernel.pid_max", "sysctl -w kernel.pid_max=4194304")
-	few(h.ThreadsMax, fewPIDs, "kernel.threads-max", "sysctl -w kernel.threads-max=131072")
-	if h.RDMADevices > 0 && l.Locked < fewLocked {
-		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the host worker's unit", "the host has RDMA, but only %d KiB of memory can be locked; NCCL and MPI will fall back or fail", l.Locked>>10))
-	}
-	if len(all) == 0 {
-		all = append(all, ok("the limits of open files, processes and locked memory are high enough"))
-	}
-	return all
-}
-
-const (
-	fewPorts   = 1024
-	lowestPort = 20000 // that is used for a run
-)
-
-// CheckPorts judges the ports available to a run. free is the number of free ports among those
-// tried, and taken lists ports of `clusterrun dev` that another program uses.
-func CheckPorts(h Host, free, tried int, taken []int) []Finding {
-	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
-	var all []Finding
-	if h.PortsHigh > 0 && h.PortsHigh-h.PortsLow < fewPorts {
-		all = append(all, warning(remedy, "only ports %d to %d are available for outgoing connections", h.PortsLow, h.PortsHigh))
-	}
-	if h.PortsHigh > 0 && h.PortsLow < lowestPort+fewPorts && 65535-h.PortsHigh < fewPorts {
-		all = append(all, warning(remedy, "outgoing connections use ports %d to %d: one may take the port on which a task is about to listen", h.PortsLow, h.PortsHigh))
-	}
-	for _, port := range taken {
-		all = append(all, warning(fmt.Sprintf("`ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is used by another program: dev uses the next free one", port))
-	}
-	switch {
-	case tried == 0:
-		all = append(all, problem("ulimit -n 65536: each reserved port is an open file", "no port can be reserved for runs"))
-	case free == 0:
-		all = append(all, problem("ss -ltnp shows who listens", "none of the %d ports that a run would use are free", tried))
-	case free < tried/2:
-		all = append(all, warning("ss -ltnp shows who listens", "of the %d ports that a run would use, %d are free", tried, free))
-	case len(all) == 0:
-		all = append(all, ok("runs have their own ports, separate from those of outgoing connections"))
-	}
-	return all
-}
-
-// Disk describes a directory's file system.
+// Disk is a directory's file system.
 type Disk struct {
 	Path, Use string
 	Setting   string // the flag or variable that chooses another directory
@@ -255,7 +191,7 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 	case h.NVIDIADevices > 0 && usable == 0:
 		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user cannot use any of them", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
 	case h.NVIDIADevices > 0:
-		return []Finding{ok("%s, of which the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
+		return []Finding{ok("%s; the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
 	case usable > 0:
 		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
 	}
@@ -296,16 +232,4 @@ func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 		all = append(all, ok("its supervisor has version %s, and exits when no run is open on this host", supervisor))
 	}
 	return all
-}
-
-// CheckOther judges another host. there is its program's version, and here this program's, as
-// printed by `clusterrun version`.
-func CheckOther(here, there string, err error) []Finding {
-	switch {
-	case err != nil:
-		return []Finding{problem("try it by hand: ssh -o BatchMode=yes HOST clusterrun version", "%v", err)}
-	case there != here:
-		return []Finding{problem("install this version of clusterrun there", "%s there, %s here", there, here)}
-	}
-	return []Finding{ok("answers, with the same version of clusterrun")}
 }

@@ -117,9 +117,13 @@ func (p *process) memoryLimit() string {
 }
 
 // Prospect returns the controllers that a supervisor started in this process's cgroup could use, if
-// known without changing the cgroup.
-func Prospect() ControllersReply { return newControllers(cgroup.Prospect()) }
+// known without changing the cgroup, and the reason if some are missing.
+func Prospect() ([]string, error) { return cgroup.Prospect() }
 
-func newControllers(there []string, why string) ControllersReply {
-	return ControllersReply{Controllers: there, Why: why}
+func newControllers(there []string, why error) ControllersReply {
+	r := ControllersReply{Controllers: there}
+	if why != nil {
+		r.Why = why.Error()
+	}
+	return r
 }

@@ -267,7 +267,7 @@ func (o *rmOptions) removeFrom(ctx context.Context, p *retention.Past, c client.
 		for _, e := range entries {
 			switch logs := p.Path(e); {
 			case e.Note == nil:
-				return nil, fmt.Errorf("it is not recorded whose logs %s are; remove them by hand", logs)
+				return nil, fmt.Errorf("the logs %s belong to an unknown owner; remove them by hand", logs)
 			case !e.Note.IsOfThisHost():
 				return nil, fmt.Errorf("the logs %s belong to the state directory %s on another host; remove them on that host", logs, filepath.Dir(e.Note.State))
 			case !p.Mine(e):

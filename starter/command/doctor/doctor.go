@@ -22,24 +22,20 @@ import (
 const examineTakes = 8 * time.Second
 
 func Doctor(a *cli.App) *cobra.Command {
-	var e examination
+	var queue string
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Find out what is wrong on this host and server",
 		Args:  cli.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a, &e) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), a, queue) },
 	}
-	e.register(cmd)
+	cli.QueueFlag(cmd, &queue)
 	return cmd
 }
 
 // runDoctor implements [Doctor].
-func runDoctor(ctx context.Context, a *cli.App, e *examination) error {
-	checks, err := e.checks(a)
-	if err != nil {
-		return err
-	}
-	found := doctor.Examine(ctx, examineTakes, checks)
+func runDoctor(ctx context.Context, a *cli.App, queue string) error {
+	found := doctor.Examine(ctx, examineTakes, checks(a, queue))
 	worst := doctor.Worst(found)
 	if err := a.Print(map[string]any{"ok": worst != doctor.Problem, "findings": found}, func() {
 		_, _ = fmt.Fprint(a.Out, findingsText(found)) // the output remembers errors
@@ -64,38 +60,20 @@ func findingsText(found []doctor.Finding) string {
 	return b.String()
 }
 
-// examination names what to examine in addition to this host.
-type examination struct {
-	queue, hostfile, agent string
-}
-
-func (e *examination) register(cmd *cobra.Command) {
-	cli.QueueFlag(cmd, &e.queue)
-	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, over ssh")
-	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called like ssh")
-}
-
 // checks returns the checks to make.
-func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
+func checks(a *cli.App, queue string) []doctor.Check {
 	read := sync.OnceValue(func() doctor.Host { return doctor.ReadHost("/") })
 	host := func(judge func(doctor.Host) []doctor.Finding) func(context.Context) []doctor.Finding {
 		return func(context.Context) []doctor.Finding { return judge(read()) }
 	}
-	checks := []doctor.Check{
-		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return examineServer(ctx, a, e.queue) }},
+	return []doctor.Check{
+		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return examineServer(ctx, a, queue) }},
 		{Name: "versions", Find: func(ctx context.Context) []doctor.Finding { return examinePrograms(ctx, a) }},
 		{Name: "cgroups", Find: host(examineCgroups)},
-		{Name: "limits", Find: host(examineLimits)},
-		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
 		{Name: "disk", Find: func(context.Context) []doctor.Finding { return examineDisks(a) }},
 		{Name: "shm", Find: func(context.Context) []doctor.Finding { return examineShm() }},
 		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
 	}
-	if e.hostfile == "" {
-		return checks, nil
-	}
-	others, err := e.otherHosts()
-	return append(checks, others...), err
 }
 
 // notUsage returns the finding for wrong settings. Other commands treat them as mistakes in the

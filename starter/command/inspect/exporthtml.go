@@ -74,12 +74,12 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *runrecord.Acc
 // need attention first.
 func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
 	selected := files.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
-	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)
+	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` shows all of them.", htmlTail, s.RunID)
 	if len(tasks.All) > maxHTMLTasks {
 		for _, t := range tasks.Rows()[:maxHTMLTasks] {
 			selected.Names = append(selected.Names, t.Name)
 		}
-		out.Cut = fmt.Sprintf("The last %d lines of each stream of %d of %d tasks, those with problems first; `clusterrun logs %s` has all of them.", htmlTail, maxHTMLTasks, len(tasks.All), s.RunID)
+		out.Cut = fmt.Sprintf("The last %d lines of each stream of %d of %d tasks, those with problems first; `clusterrun logs %s` shows all of them.", htmlTail, maxHTMLTasks, len(tasks.All), s.RunID)
 	}
 	out.Lines, out.Missing = logs.Merged(ctx, a, r, s, tasks.All, selected, "")
 	size := 0

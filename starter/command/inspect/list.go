@@ -32,7 +32,7 @@ func List(a *cli.App) *cobra.Command {
 	fs.BoolVar(&flags.o.Open, "open", false, "only runs that have not ended")
 	fs.BoolVar(&flags.o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
 	fs.StringVar(&flags.since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
-	fs.StringVar(&flags.o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
+	fs.StringVar(&flags.o.Name, "name", "", "only runs with a name or ID that matches `PATTERN`, such as 'iris*'")
 	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
 	fs.StringVar(&flags.o.Host, "on-host", "", "only runs with tasks on host `NAME`, now or when they ended")
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))

@@ -382,37 +382,3 @@ func scriptFile(t *testing.T, text string) string {
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	return file
 }
-
-func TestAsk(t *testing.T) {
-	ctx := context.Background()
-	// An agent like ssh, to a host with a shell that prints a greeting, and a child that prints
-	// later.
-	agent := []string{scriptFile(t, `shift; printf welcome; sh -c "$1"; e=$?; echo mail; exit $e`)}
-	version, err := Ask(ctx, agent, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
-	require.NoError(t, err)
-	assert.Equal(t, "clusterrun 2 (version)", version)
-
-	// An agent to a host with a shell that first prints a lot.
-	loud := []string{scriptFile(t, `shift; head -c 1000000 /dev/zero; echo; exec sh -c "$1"`)}
-	version, err = Ask(ctx, loud, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
-	require.NoError(t, err)
-	assert.Equal(t, "clusterrun 2 (version)", version)
-
-	t.Setenv("PATH", "/usr/bin:/bin")
-	_, err = Ask(ctx, agent, "a", "/nowhere/clusterrun")
-	require.ErrorContains(t, err, "clusterrun is neither in its PATH")
-
-	_, err = Ask(ctx, []string{scriptFile(t, "echo no route >&2; exit 255")}, "a", "clusterrun")
-	require.ErrorContains(t, err, "no route")
-
-	_, err = Ask(ctx, []string{scriptFile(t, "echo welcome")}, "a", "clusterrun")
-	require.ErrorContains(t, err, `cannot parse its answer: "welcome"`)
-
-	_, err = Ask(ctx, []string{"/nowhere/ssh"}, "a", "clusterrun")
-	require.ErrorContains(t, err, "/nowhere/ssh")
-
-	ended, end := context.WithCancel(ctx)
-	end()
-	_, err = Ask(ended, agent, "a", "clusterrun")
-	require.ErrorContains(t, err, "no answer in time")
-}

@@ -19,9 +19,17 @@ type controllers struct {
 	why   string
 }
 
+func controllersOf(there []string, why error) controllers {
+	c := controllers{there: there}
+	if why != nil {
+		c.why = why.Error()
+	}
+	return c
+}
+
 func delegated(instance string) controllers {
 	there, why := Delegate(instance, 42)
-	return controllers{there, why}
+	return controllersOf(there, why)
 }
 
 // tree makes a directory for each path and writes the files in it. They stand for cgroup files,
@@ -92,21 +100,21 @@ func TestProspect(t *testing.T) {
 	}{
 		"handed down already": {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "cpu memory pids", "cgroup.type": "domain"}, controllers{there: all}},
 		"the root":            {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": ""}, controllers{there: all}},
-		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, controllers{why: sharedCgroup}},
-		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, controllers{why: noControllers()}},
+		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, controllers{why: errSharedCgroup.Error()}},
+		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, controllers{why: errNoController.Error()}},
 		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, controllers{there: []string{"memory", "pids"}, why: "the host worker's cgroup has only the controllers memory and pids"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := tree(t, c.files)
 			there, why := prospect(dir)
-			assert.Equal(t, c.want, controllers{there, why})
+			assert.Equal(t, c.want, controllersOf(there, why))
 			if was, ok := c.files["cgroup.subtree_control"]; ok {
 				assert.Equal(t, was, must.Read(t, dir, "cgroup.subtree_control"), "nothing is changed")
 			}
 		})
 	}
 	_, why := prospect("")
-	assert.Equal(t, noCgroupV2, why)
+	assert.Equal(t, errNoCgroupV2, why)
 }
 
 func TestFindCgroup(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/remedy"
 )
 
 // Controllers of version 2 cgroups limit memory, processors and the number of processes. A cgroup
@@ -27,20 +28,20 @@ const ownLeaf = "clusterrun-supervisor"
 // Delegate delegates the controllers of the instance's parent cgroup to the process cgroups. It
 // returns the controllers that can now limit processes, and the reason if some are missing. If
 // process self is alone in its cgroup, Delegate first moves it out of the way.
-func Delegate(instance string, self int) (there []string, why string) {
+func Delegate(instance string, self int) (there []string, why error) {
 	if instance == "" {
-		return nil, noCgroupV2
+		return nil, errNoCgroupV2
 	}
 	own := filepath.Dir(instance)
 	there = limitingIn(own)
 	if len(there) == 0 {
-		return nil, noControllers()
+		return nil, errNoController
 	}
 	handDown := []byte("+" + strings.Join(there, " +"))
 	err := write(own, "cgroup.subtree_control", handDown)
 	if errors.Is(err, unix.EBUSY) {
 		if others := words(own, "cgroup.procs"); !slices.Equal(others, []string{strconv.Itoa(self)}) {
-			return nil, sharedCgroup
+			return nil, errSharedCgroup
 		}
 		err = moveInto(filepath.Join(own, ownLeaf), self)
 		if err == nil {
@@ -53,42 +54,39 @@ func Delegate(instance string, self int) (there []string, why string) {
 		err = write(instance, "cgroup.subtree_control", handDown)
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("its cgroup does not delegate controllers (%v); start the host worker as a service with Delegate=yes", fault.Reason(err))
+		return nil, remedy.With(fmt.Errorf("its cgroup does not delegate controllers (%v)", fault.Reason(err)), "start the host worker as a service with Delegate=yes")
 	}
 	return onlyThese(there)
 }
 
 // Prospect returns the result that Delegate would have for a child of this process's cgroup,
 // without changing anything.
-func Prospect() (there []string, why string) { return prospect(Own()) }
+func Prospect() (there []string, why error) { return prospect(Own()) }
 
-func prospect(own string) (there []string, why string) {
+func prospect(own string) (there []string, why error) {
 	if own == "" || unix.Access(own, unix.W_OK) != nil {
-		return nil, noCgroupV2
+		return nil, errNoCgroupV2
 	}
 	there = limitingIn(own)
 	if len(there) == 0 {
-		return nil, noControllers()
+		return nil, errNoController
 	}
 	handed := words(own, "cgroup.subtree_control")
 	for _, name := range there {
 		// The root, which lacks a type, can delegate despite its processes.
 		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
-			return nil, sharedCgroup
+			return nil, errSharedCgroup
 		}
 	}
 	return onlyThese(there)
 }
 
 // Reasons why controllers are missing.
-const (
-	noCgroupV2   = "the host worker may not create version 2 cgroups; start it as a service with Delegate=yes"
-	sharedCgroup = "other processes share the host worker's cgroup; start it as its own service with Delegate=yes"
+var (
+	errNoCgroupV2   = remedy.With(errors.New("the host worker may not create version 2 cgroups"), "start it as a service with Delegate=yes")
+	errSharedCgroup = remedy.With(errors.New("other processes share the host worker's cgroup"), "start it as its own service with Delegate=yes")
+	errNoController = remedy.With(errors.New("there are no cgroup v2 controllers "+strings.Join(limiting, ", ")), "boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes")
 )
-
-func noControllers() string {
-	return "there are no cgroup v2 controllers " + strings.Join(limiting, ", ") + "; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes"
-}
 
 // limitingIn returns which of [limiting] a cgroup offers.
 func limitingIn(dir string) (there []string) {
@@ -100,10 +98,10 @@ func limitingIn(dir string) (there []string) {
 	return there
 }
 
-func onlyThese(there []string) (_ []string, why string) {
+func onlyThese(there []string) (_ []string, why error) {
 	for _, name := range limiting {
 		if !slices.Contains(there, name) {
-			why = "the host worker's cgroup has only the controllers " + strings.Join(there, " and ")
+			why = errors.New("the host worker's cgroup has only the controllers " + strings.Join(there, " and "))
 		}
 	}
 	return there, why
