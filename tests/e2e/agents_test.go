@@ -26,19 +26,8 @@ type agentsOn struct {
 // start starts an agent on a host.
 func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process {
 	a.t.Helper()
-	return a.on(host, append([]string{"torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job"}, args...)...)
-}
-
-// on starts clusterrun on a host, like a user logged in to it.
-func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
-	a.t.Helper()
-	argv := []string{
-		"nsenter", "--net=/run/netns/" + a.Netns(host), "unshare", "--uts", "--mount",
-		"sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, host.Name, filepath.Join(a.Dir, "etc-hosts"),
-		harness.Clusterrun(a.t),
-	}
-	return harness.Start(a.t, a.home, harness.Env(a.home, "CLUSTERRUN_STATE_DIR="+host.State, "OMP_NUM_THREADS=1",
-		"CLUSTERRUN_TOKEN=a secret that nobody guesses", "PYTHON_EXEC=/usr/bin/python3"), append(argv, args...)...)
+	argv := a.LoggedIn(host, harness.Clusterrun(a.t), "torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job")
+	return harness.Start(a.t, a.home, harness.Env(a.home), append(argv, args...)...)
 }
 
 // say is a program that prints its place in the run, and exits when a file appears.
@@ -80,32 +69,29 @@ func TestAgents(t *testing.T) {
 	head, other := a.Hosts[0], a.Hosts[1]
 	end := filepath.Join(a.home, "end")
 
-	t.Run("agents come and go", func(t *testing.T) {
-		flags := []string{"--nnodes", "1:2", "--nproc-per-node", "2", "--max-restarts", "2", "--shutdown-timeout", "1", "--rdzv-conf", "last_call_timeout=600"}
-		elastic := append(slices.Clip(flags), "--no-python", "bash", "-c", harness.Napping(say))
-		second := a.start(other, elastic...)
-		first := a.start(head, elastic...) // the head comes last
-		said(t, first, "0 a 0/4", "0 a 1/4")
-		said(t, second, "0 b 2/4", "0 b 3/4")
-		second.Kill(syscall.SIGKILL)
-		a.left(other)
-		said(t, first, "1 a 0/2", "1 a 1/2")
+	flags := []string{"--nnodes", "1:2", "--nproc-per-node", "2", "--max-restarts", "2", "--shutdown-timeout", "1", "--rdzv-conf", "last_call_timeout=600"}
+	elastic := append(slices.Clip(flags), "--no-python", "bash", "-c", harness.Napping(say))
+	second := a.start(other, elastic...)
+	first := a.start(head, elastic...) // the head comes last
+	said(t, first, "0 a 0/4", "0 a 1/4")
+	said(t, second, "0 b 2/4", "0 b 3/4")
+	second.Kill(syscall.SIGKILL)
+	a.left(other)
+	said(t, first, "1 a 0/2", "1 a 1/2")
 
-		third := a.start(other, elastic...)
-		differs := a.start(other, append(slices.Clip(flags), "--no-python", "true")...)
-		assert.Equal(t, 2, differs.ExitCode())
-		assert.Contains(t, differs.Stderr(), "this agent was not accepted into the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c exec ")
-		require.NoError(t, syscall.Kill(a.pid(head), syscall.SIGKILL))
-		said(t, first, "2 a 0/4", "2 a 1/4")
-		said(t, third, "2 b 2/4", "2 b 3/4")
-		third.Kill(syscall.SIGINT)
-		assert.Equal(t, 130, third.ExitCode(), third.Stderr())
-		assert.Contains(t, third.Stderr(), "this agent has left run ")
-		a.left(other)
-		said(t, first, "3 a 0/2", "3 a 1/2")
-		require.NoError(t, os.WriteFile(end, nil, 0o644))
-		assert.Zero(t, first.ExitCode(), first.Stderr())
-		require.NoError(t, os.Remove(end))
-	})
-
+	third := a.start(other, elastic...)
+	differs := a.start(other, append(slices.Clip(flags), "--no-python", "true")...)
+	assert.Equal(t, 2, differs.ExitCode())
+	assert.Contains(t, differs.Stderr(), "this agent was not accepted into the run at a:29400: the script and its arguments: true here, and at the endpoint bash -c exec ")
+	require.NoError(t, syscall.Kill(a.pid(head), syscall.SIGKILL))
+	said(t, first, "2 a 0/4", "2 a 1/4")
+	said(t, third, "2 b 2/4", "2 b 3/4")
+	third.Kill(syscall.SIGINT)
+	assert.Equal(t, 130, third.ExitCode(), third.Stderr())
+	assert.Contains(t, third.Stderr(), "this agent has left run ")
+	a.left(other)
+	said(t, first, "3 a 0/2", "3 a 1/2")
+	require.NoError(t, os.WriteFile(end, nil, 0o644))
+	assert.Zero(t, first.ExitCode(), first.Stderr())
+	require.NoError(t, os.Remove(end))
 }

@@ -163,12 +163,8 @@ func agentsMeet(t *testing.T) *place {
 	home := t.TempDir()
 	p := &place{dir: home, homes: []string{home}, env: harness.Env(home), task: "default", code: onlyOne, again: []string{"--max-restarts", "1"}, attached: true}
 	on := func(host *harness.SSHHost, script string, flags []string) []string {
-		return append(append([]string{
-			"nsenter", "--net=/run/netns/" + h.Netns(host), "unshare", "--uts", "--mount",
-			"sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, host.Name, filepath.Join(h.Dir, "etc-hosts"),
-			"env", "CLUSTERRUN_STATE_DIR=" + host.State, "OMP_NUM_THREADS=1", "CLUSTERRUN_TOKEN=a secret that nobody guesses", harness.Clusterrun(t),
-			"torchrun", "--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job",
-		}, flags...), "--no-python", "bash", "-c", script)
+		return append(append(h.LoggedIn(host, harness.Clusterrun(t),
+			"torchrun", "--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job"), flags...), "--no-python", "bash", "-c", script)
 	}
 	p.argv = func(_, script string, flags []string) []string { return on(h.Hosts[0], script, flags) }
 	p.second = func(script string, flags []string) *harness.Process {

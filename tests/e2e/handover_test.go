@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 
@@ -38,8 +37,7 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=100")
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=handover" + fmt.Sprint(os.Getpid())}
-	f.worker = s.StartWorker(t)
+	f := prepare(t, s, s.StartWorker(t))
 	begin := `echo $$ >> $DIR/$NAME-$CLUSTERRUN_TASK; `
 	start := func(name string) *starter.Run {
 		run := f.start(&spec.RunSpec{
@@ -122,5 +120,4 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 			assert.Equal(t, pids[task.Name], fmt.Sprintln(task.Exit.PID))
 		}
 	}
-	assert.Empty(t, harness.Alive(f.mark+"busy"))
 }

@@ -112,8 +112,7 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t) // with its Web UI
 	const first, second, inEnv, open = "canary-9c1f-first", "canary-9c1f-second", "canary-9c1f-env", "plain-9c1f"
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=" + filepath.Base(t.TempDir())}
-	f.worker = s.StartWorkerWith(t, []string{"HOST_TOKEN=" + inEnv})
+	f := prepare(t, s, s.StartWorkerWith(t, []string{"HOST_TOKEN=" + inEnv}))
 	secret := filepath.Join(f.dir, "token")
 	require.NoError(t, os.WriteFile(secret, []byte(first+"\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "next"), []byte(second), 0o600))

@@ -25,15 +25,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// withoutWorker is a server that tests serve themselves.
-func withoutWorker(t *testing.T) *fixture {
-	t.Helper()
-	s := harness.StartServer(t, "--headless")
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir()}
-	f.mark = "E2E_MARK=" + filepath.Base(filepath.Dir(f.dir)) + fmt.Sprint(os.Getpid())
-	return f
-}
-
 // guarded is a host worker that can reach its server only through a gate.
 func guarded(t *testing.T, env []string, args ...string) *harness.Process {
 	t.Helper()
@@ -78,7 +69,7 @@ func resets(t *testing.T) string {
 // A program without the required permissions fails immediately, with the remedy.
 func TestRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	f := withoutWorker(t)
+	f := prepare(t, harness.StartServer(t, "--headless"), nil)
 	g := harness.StartGate(t, f.Server)
 	known, foreign := g.Client("known", time.Hour), harness.StartGate(t, f.Server).Client("foreign", time.Hour)
 	env := known.Env()
@@ -125,7 +116,7 @@ func TestRefusedAtTheStart(t *testing.T) {
 // A file's API key is replaced while a host worker serves.
 func TestAnAPIKeyIsReplaced(t *testing.T) {
 	t.Parallel()
-	f := withoutWorker(t)
+	f := prepare(t, harness.StartServer(t, "--headless"), nil)
 	g := harness.StartGate(t, f.Server)
 	file := filepath.Join(t.TempDir(), "key")
 	wants := func(key string) {
@@ -205,7 +196,7 @@ func (a *byRole) allow(r harness.Request) error {
 // host's tasks.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	f := withoutWorker(t)
+	f := prepare(t, harness.StartServer(t, "--headless"), nil)
 	g := harness.StartGate(t, f.Server)
 	var authorizer byRole
 	g.Allow(authorizer.allow)

@@ -37,7 +37,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
 	s := harness.StartServer(t, "--headless")
-	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=versions" + fmt.Sprint(os.Getpid())}
+	f := prepare(t, s, nil)
 	programs, hosts := hostsOf(t, s)
 	harness.Eventually(t, "these are the hosts", func() bool { return len(f.hosts()) == 2 })
 	start := func(name, script string) func() spec.RunResult {

@@ -130,8 +130,14 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	h.sshd = Start(s.t, "/", Env("/root"), append(argv, "/usr/sbin/sshd", "-D", "-e", "-f", config)...)
 }
 
-// Netns returns the host's network namespace.
-func (s *SSHHosts) Netns(h *SSHHost) string { return h.netns }
+// LoggedIn returns the command line for a program on a host, as a user logged in to it runs it.
+func (s *SSHHosts) LoggedIn(h *SSHHost, argv ...string) []string {
+	return append([]string{
+		"nsenter", "--net=/run/netns/" + h.netns, "unshare", "--uts", "--mount",
+		"sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, h.Name, filepath.Join(s.Dir, "etc-hosts"),
+		"env", "CLUSTERRUN_STATE_DIR=" + h.State, "OMP_NUM_THREADS=1", "CLUSTERRUN_TOKEN=a secret that nobody guesses",
+	}, argv...)
+}
 
 // Cut disconnects the host from the network.
 func (s *SSHHosts) Cut(h *SSHHost) {
