@@ -65,7 +65,7 @@ func TestTemporalCLI(t *testing.T) {
 		})
 		harness.Eventually(t, "one process is left", func() bool { return len(harness.Alive(f.mark)) == 1 })
 		assert.Subset(t, before, harness.Alive(f.mark))
-		code, _, _ := f.Temporal(t, "workflow", "cancel", "--workflow-id", "reset-last")
+		code, _, _ := f.Temporal(t, "workflow", "terminate", "--workflow-id", "reset-last")
 		require.Zero(t, code)
 		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 
@@ -98,17 +98,6 @@ func TestTemporalCLI(t *testing.T) {
 		code, out, errOut = f.Temporal(t, "workflow", "result", "--workflow-id", "cli-1")
 		assert.NotZero(t, code)
 		assert.Contains(t, out+errOut, "CANCELED")
-	})
-
-	t.Run("terminate stops the processes", func(t *testing.T) {
-		f.t = t
-		code, out := start(t, "cli-2", sleeper("cli-2"))
-		require.Zero(t, code, out)
-		f.file("cli-2-0")
-		f.file("cli-2-1")
-		code, _, _ = f.Temporal(t, "workflow", "terminate", "--workflow-id", "cli-2")
-		require.Zero(t, code)
-		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	})
 
 	t.Run("no input, and input of another kind", func(t *testing.T) {
