@@ -437,41 +437,28 @@ func TestMistakesInTheCommandLine(t *testing.T) {
 	}
 }
 
-func TestTakenPort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-
-	assert.Contains(t, refused(t, ExitFailure, "--port=0", "--headless", fmt.Sprintf("--metrics=127.0.0.1:%d", port)),
-		fmt.Sprintf("--metrics: 127.0.0.1:%d is in use by another program", port))
-	for flag, args := range map[string][]string{
-		"--port":    {"--headless"},
-		"--ui-port": {"--port=0"},
-	} {
-		db := testFile(t)
-		ready := filepath.Join(filepath.Dir(db), "ready.json")
-		args = append(args, fmt.Sprintf("%s=%d", flag, port), "--db", db, "--ready-file", ready)
-		says := refused(t, ExitFailure, args...)
-		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%d is in use by another program", flag, port))
-		assert.False(t, exists(db), "nothing is half started")
-		assert.False(t, exists(ready))
-	}
-}
-
-func TestAllTakenPortsAreNamed(t *testing.T) {
-	flags, args := []string{"--port", "--ui-port"}, []string{}
-	for _, flag := range flags {
+// All taken ports are named, and nothing is half started.
+func TestTakenPorts(t *testing.T) {
+	db := testFile(t)
+	ready := filepath.Join(filepath.Dir(db), "ready.json")
+	flags, args := []string{"--port", "--ui-port"}, []string{"--db", db, "--ready-file", ready}
+	taken := map[string]string{}
+	for _, flag := range append(flags, "--metrics") {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		defer l.Close()
-		args = append(args, fmt.Sprintf("%s=%d", flag, l.Addr().(*net.TCPAddr).Port))
+		taken[flag] = l.Addr().String()
+		if flag != "--metrics" {
+			args = append(args, flag, portOf(t, taken[flag]))
+		}
 	}
 	says := refused(t, ExitFailure, args...)
-	for i, flag := range flags {
-		_, port, _ := strings.Cut(args[i], "=")
-		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%s is in use by another program", flag, port))
+	for _, flag := range flags {
+		assert.Contains(t, says, flag+": "+taken[flag]+" is in use by another program")
 	}
+	assert.False(t, exists(db))
+	assert.False(t, exists(ready))
+	assert.Contains(t, refused(t, ExitFailure, "--port=0", "--headless", "--metrics", taken["--metrics"]), "--metrics: "+taken["--metrics"]+" is in use by another program")
 }
 
 func TestChosenPortsAreDistinctAndFree(t *testing.T) {
