@@ -322,9 +322,7 @@ func TestInGroups(t *testing.T) {
 		"ALargeRunHasFewWitnesses":                        TestALargeRunHasFewWitnesses,
 		"StopTogether":                                    TestStopTogether_CO01_CO08,
 		"Stragglers":                                      TestStragglers_CO06_SEED61,
-		"ClearStop":                                       TestClearStop_CO13,
 		"StopTogetherIsRefused":                           TestStopTogetherIsRefused,
-		"TheNextGenerationKnowsOfAClear":                  TestTheNextGenerationKnowsOfAClear,
 	} {
 		t.Run(name, test)
 	}

@@ -66,16 +66,14 @@
 // before it carries out on_silence. max_run_time is a hard limit, and no stacks are captured when
 // it expires; the supervisors also enforce it, even during outages.
 //
-// A request to stop together is the update stop-together, which the requesting task's host sends;
-// clear-stop withdraws it. The machine answers both immediately with a numbered Stopping.
-// TellStopping brings it to the hosts, and is retried for as long as the run lives. The numbers
-// order a host's messages, so that the order of arrival does not matter. A stop can be withdrawn,
-// unlike the chief grace's seal. For the same reason the next generation of a group is reserved
-// with the last Stopping. The update's ID consists of the generation, the task and the key, so a
-// repeated update is recognized as a duplicate. A run handles ten updates at a time and all tasks
-// often ask together, so a host asks for one task after another, and answers without the run once
-// it has received a stop. A clear from elsewhere that is still on its way also withdraws such a
-// request.
+// A request to stop together is the update stop-together, which the requesting task's host sends.
+// It cannot be withdrawn. The machine answers it, and every notice, immediately with a numbered
+// Stopping. TellStopping brings it to the hosts, and is retried until the run ends. The numbers
+// order a host's messages, so that the order of arrival does not matter. The reservation of a
+// group's next generation carries the last Stopping. The update's ID consists of the generation,
+// the task and the key, so a repeated update is recognized as a duplicate. A run handles ten
+// updates at a time and all tasks often ask together, so a host asks for one task after another,
+// and answers without the run once it has received a stop.
 //
 // # Group restarts
 //

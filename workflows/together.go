@@ -22,12 +22,8 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 		s.Error = &short
 	}
 	summary := "the tasks stop gracefully"
-	switch {
-	case s.Stop:
-	case s.Notice != nil:
+	if !s.Stop {
 		summary = "the tasks have been notified"
-	default:
-		summary = "the stop was cancelled"
 	}
 	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}
 	for _, h := range c.hosts {
@@ -48,8 +44,8 @@ func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	}
 }
 
-// standing returns the state of the stop, which hosts receive if they are reserved after a stop was
-// requested or withdrawn. It is nil if no stop was ever requested.
+// standing returns the state of the stop, which hosts receive if they are reserved after a stop or
+// a notice. It is nil before the first one.
 func (c *hostCalls) standing() *spec.Stopping {
 	if s := c.machine.Stopping(); s.Seq > 0 {
 		return &s

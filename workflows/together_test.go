@@ -192,35 +192,6 @@ func TestStragglers_CO06_SEED61(t *testing.T) {
 	assert.Contains(t, outcome.Lines(r, outcome.Options{}), "An operator asked all tasks to stop: enough")
 }
 
-// A clear withdraws it, and the next request is a first one again.
-func TestClearStop_CO13(t *testing.T) {
-	w := newTogetherWorld(t)
-	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
-	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "First"}}, ok)
-	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{Task: "worker-0"}, func(s spec.Stopping, err error) {
-		require.NoError(t, err)
-		assert.Equal(t, spec.Stopping{Seq: 2}, s)
-	})
-	w.RegisterDelayedCallback(func() {
-		s := w.status()
-		assert.Equal(t, spec.RunRunning, s.State)
-		assert.Nil(t, s.Stopping)
-	}, time.Hour) // the grace of the cleared stop has long passed
-	w.ask(2*time.Hour, spec.UpdateStopTogether, spec.TogetherRequest{Error: &spec.TogetherError{Message: "Second"}}, ok)
-	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Hour+time.Second)
-	r, err := w.run(spec.RunSpec{})
-	require.ErrorContains(t, err, "An operator asked all tasks to stop, because of an error: Second")
-	assert.Equal(t, 1, r.ExitCode)
-	assert.Nil(t, r.FirstFailure)
-	for host, told := range w.told {
-		var seqs []int
-		for _, s := range told {
-			seqs = append(seqs, s.Seq)
-		}
-		assert.Equal(t, []int{1, 2, 3}, seqs, host)
-	}
-}
-
 // Impossible requests are refused immediately, with a reason.
 func TestStopTogetherIsRefused(t *testing.T) {
 	w := newTogetherWorld(t)
@@ -230,41 +201,10 @@ func TestStopTogetherIsRefused(t *testing.T) {
 	refused(spec.TogetherRequest{Task: "worker-7"}, spec.UpdateStopTogether, "worker-7 is not a task of this run", time.Second)
 	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "restart 0 of all tasks has started; this request is for restart 1", time.Second)
 	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: is empty", time.Second)
-	refused(spec.ClearStopRequest{Task: "x"}, spec.UpdateClearStop, "task", time.Second)
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Second)
 	r := must.Get(w.run(spec.RunSpec{}))(t)
 	assert.Nil(t, r.Stopping)
 	assert.Empty(t, w.told)
-}
-
-// The next generation of a group is reserved with the newest state of the stop, so that no host
-// follows an older one. A request that is repeated in between is answered.
-func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
-	w := newTogetherWorld(t)
-	w.busy = 1
-	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
-	stop := spec.TogetherRequest{Key: "once"}
-	w.ask(time.Second, spec.UpdateStopTogether, stop, ok)
-	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{}, ok)
-	w.RegisterDelayedCallback(func() {
-		w.UpdateWorkflow(spec.UpdateRestartTask.Name, "", &testsuite.TestUpdateCallback{
-			OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {},
-			OnComplete: func(_ any, err error) { require.NoError(t, err) },
-		}, spec.TaskRequest{Tasks: []string{"worker-0"}})
-	}, 3*time.Second)
-	var again []spec.Stopping
-	w.ask(3*time.Second+100*time.Millisecond, spec.UpdateStopTogether, stop, func(s spec.Stopping, err error) {
-		require.NoError(t, err)
-		assert.Equal(t, 0, w.busy)
-		assert.Equal(t, spec.RunRestarting, w.status().State)
-		again = append(again, s)
-	})
-	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, time.Minute)
-	r := must.Get(w.run(spec.RunSpec{RestartScope: spec.RestartScopeGroup}))(t)
-	assert.Equal(t, []spec.Stopping{{Seq: 2}}, again)
-	assert.Equal(t, 1, r.Generation)
-	cleared := &spec.Stopping{Seq: 2}
-	assert.Equal(t, []*spec.Stopping{nil, nil, cleared, cleared}, w.reserved)
 }
 
 // On many hosts, the run's spec and cluster are not part of each host's input.

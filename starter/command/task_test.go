@@ -71,15 +71,6 @@ func (h *taskHost) RequestStop(_ context.Context, _ runkey.Task, wish spec.Toget
 	return h.now, h.refuse
 }
 
-func (h *taskHost) ClearStop(context.Context, runkey.Task) (spec.Stopping, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.now.Stop {
-		h.now = spec.Stopping{Seq: h.now.Seq + 1}
-	}
-	return h.now, nil
-}
-
 // command returns a command that task i calls. The name clusterrun runs this test binary.
 func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)

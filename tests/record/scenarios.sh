@@ -47,11 +47,6 @@ up group-requests-1
 clusterrun stacks group-requests
 clusterrun restart group-requests worker-0
 clusterrun wait group-requests || true
-background stop-cleared -n 2 -- bash -c "$(sleeping)"
-up stop-cleared-1
-clusterrun stop --graceful stop-cleared
-clusterrun stop --cancel stop-cleared
-clusterrun stop --wait stop-cleared
 background stragglers -n 2 --set stop_together='{grace: 300ms}' -- bash -c "$(sleeping)"
 up stragglers-1
 clusterrun stop --graceful --wait stragglers

@@ -79,9 +79,6 @@ type StopTogether struct {
 	At time.Time
 }
 
-// ClearStop withdraws a stop. [Machine.Stopping] returns the answer.
-type ClearStop struct{ spec.ClearStopRequest }
-
 // Captured answers [Capture].
 type Captured struct {
 	// For is as in [Capture].

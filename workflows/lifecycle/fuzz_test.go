@@ -132,8 +132,8 @@ func (w *world) tasks() []string {
 }
 
 func (w *world) event() Event {
-	switch w.Byte() % 20 {
-	case 19:
+	switch w.Byte() % 19 {
+	case 17:
 		how := w.Byte()
 		return GiveNotice{
 			From:   []spec.NoticeFrom{spec.NoticeFromDrain, spec.NoticeFromOperator}[how%2],
@@ -143,11 +143,6 @@ func (w *world) event() Event {
 		return Silent{SilentRequest: spec.SilentRequest{Tasks: w.tasks(), Generation: w.generation - int(w.Byte())%5/4}}
 	case 16:
 		return w.stopRequest()
-	case 17:
-		if w.Byte()%2 == 0 {
-			return ClearStop{}
-		}
-		return ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: w.task(), Generation: w.generation}}
 	case 0:
 		return Begin{}
 	case 1:
@@ -436,7 +431,7 @@ func (w *world) carryOut(a Action) {
 		if a.Stopping.Seq != w.told.Seq+1 || (a.Stopping.Stop == w.told.Stop) != news || w.stops > 0 || w.releases > 0 {
 			t.Fatalf("%#v after %#v", a, w.told)
 		}
-		if !a.Stopping.Stop && (w.grace || !reflect.DeepEqual(a.Stopping, spec.Stopping{Seq: a.Stopping.Seq, Notice: a.Stopping.Notice})) {
+		if w.told.Stop && !a.Stopping.Stop {
 			t.Fatalf("cleared: %#v", a)
 		}
 		w.told = a.Stopping
@@ -471,23 +466,14 @@ func (w *world) carryOut(a Action) {
 	}
 }
 
-// checkAnswer checks that the answer to a request to stop, or to its clear, is the state that the
-// hosts received.
+// checkAnswer checks that the answer to a request to stop is the state that the hosts received.
 func (w *world) checkAnswer(e Event, refused bool) {
 	s := w.machine.Stopping()
 	if !reflect.DeepEqual(s, w.told) {
 		w.t.Fatalf("%#v: %#v, and the hosts know %#v", e, s, w.told)
 	}
-	switch e := e.(type) {
-	case StopTogether:
-		repeated := e.Key != "" && slices.Contains(w.machine.together.Done, e.stopKey())
-		if !refused && !s.Stop && !repeated {
-			w.t.Fatalf("%#v: %#v", e, s)
-		}
-	case ClearStop:
-		if !refused && s.Stop {
-			w.t.Fatalf("%#v: %#v", e, s)
-		}
+	if e, ok := e.(StopTogether); ok && !refused && !s.Stop {
+		w.t.Fatalf("%#v: %#v", e, s)
 	}
 }
 
@@ -607,8 +593,8 @@ func (w *world) checkResult() {
 	}
 }
 
-// checkStopped checks that the result includes a stop that was not cleared, and that its error, if
-// it is a failure, is an error of the run.
+// checkStopped checks that the result includes the stop, and that its error, if it is a
+// failure, is an error of the run.
 func (w *world) checkStopped() {
 	t, r := w.t, w.result
 	if w.told.Stop != (r.Stopping != nil) || r.Stopping != nil && !reflect.DeepEqual(*r.Stopping, w.told) {

@@ -42,7 +42,6 @@ var Updates = []Update{
 	on(spec.UpdateCaptureStacks, func(q spec.StacksRequest, _ time.Time) Event { return CaptureStacks{q} }),
 	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{spec.EscapeControl(q.Reason)} }),
 	on(spec.UpdateStopTogether, func(q spec.TogetherRequest, at time.Time) Event { return StopTogether{q, at} }),
-	on(spec.UpdateClearStop, func(q spec.ClearStopRequest, _ time.Time) Event { return ClearStop{q} }),
 	on(spec.UpdateNotice, func(q spec.NoticeRequest, at time.Time) Event {
 		return GiveNotice{From: spec.NoticeFromOperator, Reason: q.Bounded().Reason, At: at, Within: q.Within.Std(), Requeue: q.Requeue}
 	}),
@@ -78,7 +77,7 @@ func reach[Q spec.TasksRequest](u spec.Update[Q, spec.RequestAnswer], q Q, tasks
 	return HostRequest{Activity: hostapi.MethodName(u.OnHosts), Request: q.For(tasks), Tasks: tasks}
 }
 
-// The requests of an operator; see also [Cancel], [StopTogether], [ClearStop] and [GiveNotice].
+// The requests of an operator; see also [Cancel], [StopTogether] and [GiveNotice].
 type (
 	TerminateTasks struct{ spec.TaskRequest }
 	TerminateAll   struct{ spec.TerminateAllRequest }

@@ -50,8 +50,8 @@ import (
 //	                                the answer to capture; stackOf lists the places
 //	together [TASK] [key=KEY] [kind=KIND] [at=DURATION] [reason=WORD]: TEXT
 //	                                a task, or by default an operator, asks all
-//	                                tasks to stop, with KIND: TEXT as its error
-//	clear [TASK]                    withdraws that; both accept generation=N
+//	                                tasks to stop, with KIND: TEXT as its error;
+//	                                it accepts generation=N
 //	notice [queue|drain|operator] within=DURATION [at=DURATION] [requeue]: TEXT
 //	                                the tasks get notice that they will be stopped
 //	UPDATE {FIELD: VALUE, …}        any other update by name, such as "exec {task: worker-0}"
@@ -144,7 +144,7 @@ func (s *script) step(line string) (string, error) {
 		out.WriteString(show(a))
 	}
 	switch event.(type) {
-	case lifecycle.StopTogether, lifecycle.ClearStop, lifecycle.GiveNotice:
+	case lifecycle.StopTogether, lifecycle.GiveNotice:
 		fmt.Fprintf(&out, "  answer: %s\n", showStopping(s.machine.Stopping()))
 	}
 	return out.String(), nil
@@ -208,7 +208,7 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return lifecycle.TimerFired{Timer: lifecycle.Timer(arg(1))}, nil
 	case "notice":
 		return notice(words, text)
-	case "together", "clear":
+	case "together":
 		return together(words, tasks, text)
 	case "cancel":
 		return lifecycle.Cancel{Reason: text}, nil
@@ -305,9 +305,6 @@ func together(words, tasks []string, text string) (lifecycle.Event, error) {
 	message, traceback, _ := strings.Cut(text, "\n")
 	if q.Error.Message, q.Error.Traceback = message, traceback; *q.Error == (spec.TogetherError{}) {
 		q.Error = nil
-	}
-	if words[0] == "clear" {
-		return lifecycle.ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: q.Task, Generation: q.Generation}}, nil
 	}
 	return lifecycle.StopTogether{TogetherRequest: q, At: at}, nil
 }

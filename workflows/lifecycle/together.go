@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -12,41 +11,21 @@ import (
 // together is the state of a stop that a task or an operator requested, and in which all tasks exit
 // on their own, as in TensorFlow's Coordinator, but with tasks instead of threads.
 type together struct {
-	// Seq is the number of stops and clears so far.
+	// Seq is the number of stops and notices so far.
 	Seq int `json:"seq,omitempty"`
-	// request is the current request, or nil. The first request remains current until it is
-	// cleared.
+	// request is the first request, or nil.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
 	deadline time.Time
-	// Done holds the latest requests that stopped the run, including cleared ones, so that a
-	// repeated request stops the run only once.
-	Done []StopKey `json:"done,omitempty"`
 	// stragglers lists the tasks that were still running when the time for the stop was over, in
 	// rank order.
 	stragglers []string
 }
 
-// StopKey identifies a request to stop together. An operator's request has a key without a task.
-type StopKey struct {
-	Task       string `json:"task,omitempty"`
-	Generation int    `json:"generation,omitempty"`
-	Key        string `json:"key"`
-}
-
-// maxStopKeys limits the requests that are remembered. This suffices because a request is repeated
-// soon, if at all.
-const maxStopKeys = 200
-
-func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
-
 var (
-	errStopping   = errors.New("the tasks are stopping gracefully; no tasks can be started unless the stop is cancelled")
-	errTooLate    = errors.New("the run is ending, and its tasks are being stopped")
-	errGraceOver  = errors.New("the stop's grace period is over and the remaining tasks are being stopped; it is too late to cancel the stop")
-	errOtherwise  = errors.New("the run is also ending for another reason; the stop can no longer be cancelled")
-	errNotStopped = errors.New("the run is ending for another reason than a graceful stop; there is no stop to cancel")
+	errStopping = errors.New("the tasks are stopping gracefully; no more tasks can be started")
+	errTooLate  = errors.New("the run is ending, and its tasks are being stopped")
 )
 
 // Stopping returns whether the tasks are stopping together, and why.
@@ -74,35 +53,12 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	return g.request.Error
 }
 
-// has reports whether a stop is in force, or the run was already stopped by e.
-func (g *together) has(e StopTogether) bool {
-	return g.request != nil || e.Key != "" && slices.Contains(g.Done, e.stopKey())
-}
-
-// take puts a request in force after the given number of arrivals.
-func (g *together) take(e StopTogether, arrivals int) {
-	e.TogetherRequest = e.Bounded()
-	g.Seq++
-	g.request, g.after, g.deadline = &e, arrivals, time.Time{}
-	if e.Key != "" {
-		g.Done = append(g.Done[max(0, len(g.Done)+1-maxStopKeys):len(g.Done):len(g.Done)], e.stopKey())
-	}
-}
-
-// clear withdraws the current request, and returns the number of arrivals before it.
-func (g *together) clear() (after int) {
-	after = g.after
-	g.Seq++
-	g.request, g.after, g.deadline = nil, 0, time.Time{}
-	return after
-}
-
 func (e StopTogether) check(m *Machine) error {
 	if err := m.checkAsker(e.Task, e.Generation); err != nil {
 		return err
 	}
 	switch {
-	case m.together.has(e):
+	case m.together.request != nil:
 		return nil // the answer is Stopping
 	case m.phase == placing:
 		return m.errPlacing()
@@ -110,26 +66,6 @@ func (e StopTogether) check(m *Machine) error {
 		return errAgain
 	case m.phase != running, m.lost.task != nil:
 		return errTooLate
-	}
-	return nil
-}
-
-func (e ClearStop) check(m *Machine) error {
-	if err := m.checkAsker(e.Task, e.Generation); err != nil {
-		return err
-	}
-	stands := m.together.request != nil
-	switch {
-	case m.phase == placing:
-		return m.errPlacing()
-	case m.phase == regrouping:
-		return errAgain
-	case !stands && m.Ending():
-		return errNotStopped
-	case stands && m.decided != byTogether:
-		return errOtherwise
-	case stands && m.phase != running:
-		return errGraceOver
 	}
 	return nil
 }
@@ -151,10 +87,12 @@ func (a *account) checkAsker(task string, generation int) error {
 // grace a request changes neither the verdict nor the time, but every task receives it.
 func (e StopTogether) apply(m *Machine) {
 	g := &m.together
-	if g.has(e) {
+	if g.request != nil {
 		return
 	}
-	g.take(e, m.arrivals)
+	e.TogetherRequest = e.Bounded()
+	g.Seq++
+	g.request, g.after = &e, m.arrivals
 	if m.decided != undecided {
 		m.do(NotifyStopping{m.Stopping()})
 		return
@@ -199,46 +137,6 @@ func (a *account) noteStragglers() {
 // stragglersFail reports whether stragglers exist and count as a failure.
 func (a *account) stragglersFail() bool {
 	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
-}
-
-// apply withdraws the stop and its error, so that the run continues as if nothing had been
-// requested. Tasks that ended since the request are judged now. Tasks that their hosts would have
-// restarted without the stop are launched again, with a new budget.
-func (ClearStop) apply(m *Machine) {
-	g := &m.together
-	if g.request == nil {
-		return
-	}
-	since := g.clear()
-	m.decided, m.decidedAt = undecided, 0
-	m.stopTimer(TimerTogether)
-	m.do(NotifyStopping{m.Stopping()})
-	for _, t := range m.tasks {
-		t.Ending = t.Ending && !m.spec.RestartsTasks()
-	}
-	var again []*task
-	for _, t := range m.endedSince(since) {
-		switch {
-		case m.phase != running || m.decided != undecided:
-			return
-		case m.wouldRestart(t):
-			again = append(again, t)
-		default:
-			m.judgeEnd(t)
-		}
-	}
-	if m.phase != running || m.decided != undecided {
-		return
-	}
-	for _, t := range again {
-		m.launch(t)
-	}
-}
-
-// wouldRestart reports whether a host would restart a task that ended the way t did.
-func (a *account) wouldRestart(t *task) bool {
-	_, again := RestartPolicy{AutoRestart: a.spec.RestartsTasks(), MaxRestarts: a.spec.MaxRestarts}.Next(RestartHistory{Cause: t.Exit.Cause})
-	return again
 }
 
 // requestFailure returns the failure that the current stop carries, if a task requested it with an

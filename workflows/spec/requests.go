@@ -34,7 +34,6 @@ var (
 	UpdateCaptureStacks = Update[StacksRequest, RequestAnswer]{"capture-stacks", "Saves processes' stacks.", Requests.CaptureStacks}
 	UpdateRequestStop   = Update[StopRequest, RequestAnswer]{"request-stop", "Stops the run, with a grace period.", nil}
 	UpdateStopTogether  = Update[TogetherRequest, Stopping]{"stop-together", "Stops all tasks gracefully.", nil}
-	UpdateClearStop     = Update[ClearStopRequest, Stopping]{"clear-stop", "Cancels a graceful stop.", nil}
 	UpdateNotice        = Update[NoticeRequest, Stopping]{"notice", "Notifies the tasks that they will be stopped.", nil}
 	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
 )

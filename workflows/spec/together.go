@@ -50,7 +50,7 @@ type TogetherError struct {
 
 // Stopping describes whether a run's tasks are stopping together.
 type Stopping struct {
-	// Seq increases with every stop, clear and notice. A value with a lower Seq is older.
+	// Seq increases with every stop and notice. A value with a lower Seq is older.
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, all other fields except
 	// Notice are empty.
@@ -68,14 +68,6 @@ type Stopping struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Notice is the current notice even if the tasks are not stopping together.
 	Notice *StopNotice `json:"notice,omitempty"`
-}
-
-// ClearStopRequest is the input of [UpdateClearStop].
-type ClearStopRequest struct {
-	// Task is the task that clears the stop, or empty for an operator.
-	Task string `json:"task,omitempty"`
-	// Generation is the task's generation.
-	Generation int `json:"generation,omitempty"`
 }
 
 // Maximum sizes of a request's strings, in bytes. Every host of the run receives them, and the
@@ -173,12 +165,5 @@ func (r TogetherRequest) Validate() error {
 	if e := r.Error; e != nil && e.Kind == "" && e.Message == "" {
 		c.add("error", "is empty", `set its kind or its message, such as {"kind": "ValueError", "message": "bad batch"}`)
 	}
-	return c.requestError()
-}
-
-// Validate checks the request. The error is an [*InvalidRequestError].
-func (r ClearStopRequest) Validate() error {
-	c := &checker{}
-	checkAsker(c, r.Task, r.Generation)
 	return c.requestError()
 }

@@ -87,8 +87,6 @@ func TestStoppingInWords(t *testing.T) {
 func TestTogetherRequestsAreChecked(t *testing.T) {
 	require.NoError(t, TogetherRequest{}.Validate())
 	require.NoError(t, TogetherRequest{Task: "worker-3", Generation: 2, Key: "k", Reason: "r", Error: &TogetherError{Kind: "StopIteration"}}.Validate())
-	require.NoError(t, ClearStopRequest{}.Validate())
-	require.NoError(t, ClearStopRequest{Task: "worker-3"}.Validate())
 	for want, r := range map[string]TogetherRequest{
 		"task: ":             {Task: "worker"},
 		"generation: must":   {Generation: -1},
@@ -97,7 +95,6 @@ func TestTogetherRequestsAreChecked(t *testing.T) {
 	} {
 		require.ErrorContains(t, r.Validate(), "invalid request: "+want)
 	}
-	require.ErrorContains(t, ClearStopRequest{Task: "x"}.Validate(), "task")
 }
 
 func TestTogetherGraceDefault_SEED59(t *testing.T) {

@@ -64,12 +64,6 @@ func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	return t.askRun(ctx, http.MethodPost, b)
 }
 
-// ClearStop clears the stop, even if another task or an operator requested it: afterwards
-// ShouldStop returns false in all running tasks.
-func (t *Task) ClearStop(ctx context.Context) (Stopping, error) {
-	return t.askRun(ctx, http.MethodDelete, nil)
-}
-
 // askRun sends a request that the run answers, and retries while the run is away.
 func (t *Task) askRun(ctx context.Context, method string, body []byte) (Stopping, error) {
 	for {

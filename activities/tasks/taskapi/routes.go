@@ -35,7 +35,7 @@ var routes = map[string]map[string]handler{
 	wire.PathResult:              {http.MethodPut: putResult},
 	wire.PathError:               {http.MethodPut: putError},
 	wire.PathProgress:            {http.MethodPut: putProgress},
-	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop, http.MethodDelete: deleteStop},
+	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop},
 	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
 }
 

@@ -124,16 +124,6 @@ func postStop(r *request) (any, *wire.Problem) {
 	})
 }
 
-// deleteStop clears a stop.
-func deleteStop(r *request) (any, *wire.Problem) {
-	if problem := r.canStop(); problem != nil {
-		return nil, problem
-	}
-	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {
-		return r.server.Stops.ClearStop(ctx, r.endpoint.id)
-	})
-}
-
 // canStop returns a problem if the task cannot make stop requests.
 func (r *request) canStop() *wire.Problem {
 	if why := context.Cause(r.endpoint.ended); why != nil {

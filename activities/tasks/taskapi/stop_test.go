@@ -79,15 +79,6 @@ func (r *together) RequestStop(ctx context.Context, by runkey.Task, wish spec.To
 	return r.now, nil
 }
 
-func (r *together) ClearStop(context.Context, runkey.Task) (spec.Stopping, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now.Stop {
-		r.now = spec.Stopping{Seq: r.now.Seq + 1}
-	}
-	return r.now, r.refuse
-}
-
 // heard returns the requests accepted by the run.
 func (r *together) heard() []wished {
 	r.mu.Lock()
@@ -340,28 +331,8 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	}
 }
 
-// A stop is cleared for all, and another may follow.
-func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
-	h, _ := newStopping(t, 2)
-	ctx := testContext(t)
-	a, b := h.task(0), h.task(1)
-	for i := range 3 {
-		require.NoError(t, a.RequestStop(ctx, fmt.Errorf("error %d", i)))
-		s := must.Get(b.WaitForStop(ctx))(t)
-		assert.Equal(t, fmt.Sprintf("error %d", i), s.Error.Message)
-		s = must.Get(b.ClearStop(ctx))(t)
-		assert.Equal(t, task.Stopping{Seq: 2*i + 2}, s)
-		assert.False(t, b.ShouldStop())
-		require.Eventually(t, func() bool { return !a.ShouldStop() }, time.Minute, time.Millisecond)
-		s = must.Get(a.Stopping(ctx))(t)
-		assert.False(t, s.Stop)
-	}
-	s := must.Get(a.ClearStop(ctx))(t)
-	assert.Equal(t, 6, s.Seq, "there was nothing to clear")
-}
-
-// A stop that was cleared after a moment is reported to waiting requests.
-func TestAStopThatIsClearedAtOnce(t *testing.T) {
+// A waiting request is answered with the stop, even if a later state follows immediately.
+func TestAWaitIsAnsweredWithTheStop(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
 	told := make(chan wire.Stopping)
@@ -370,11 +341,11 @@ func TestAStopThatIsClearedAtOnce(t *testing.T) {
 	}
 	awaitStopWaiters(t, 2)
 	h.SetStopping(h.run, spec.Stopping{Seq: 5, Stop: true})
-	h.SetStopping(h.run, spec.Stopping{Seq: 6})
+	h.SetStopping(h.run, spec.Stopping{Seq: 6, Stop: true, Reason: "enough"})
 	for range 2 {
 		assert.Equal(t, wire.Stopping{Seq: 5, Stop: true}, <-told)
 	}
-	assert.Equal(t, wire.Stopping{Seq: 6}, h.stop(0, "GET", "?wait=1m&after=5", ""), "and that it is cleared, to who knows of the stop")
+	assert.Equal(t, wire.Stopping{Seq: 6, Stop: true, Reason: "enough"}, h.stop(0, "GET", "?wait=1m&after=5", ""))
 }
 
 // awaitStopWaiters waits until n requests wait for a stop.
@@ -454,7 +425,7 @@ func TestTheTaskIsOver(t *testing.T) {
 	require.ErrorAs(t, <-told, &refused)
 	assert.Equal(t, wire.CodeOver, refused.Code)
 	assert.Contains(t, refused.Message, "the run has restarted all tasks")
-	for _, request := range [][]string{{"GET", ""}, {"GET", "?wait=1m"}, {"POST", ""}, {"DELETE", ""}} {
+	for _, request := range [][]string{{"GET", ""}, {"GET", "?wait=1m"}, {"POST", ""}} {
 		status, body := ask(request[0], request[1])
 		assert.Equal(t, 409, status, body)
 		assert.Contains(t, body, wire.CodeOver)
@@ -466,16 +437,14 @@ func TestTheTaskIsOver(t *testing.T) {
 func TestTheRunRefuses(t *testing.T) {
 	h, r := newStopping(t, 1)
 	r.refuses("run iris has ended")
-	for _, method := range []string{"POST", "DELETE"} {
-		p := h.refused(409, wire.CodeStopRefused, method, wire.PathStop, "")
-		assert.Equal(t, "run iris has ended", p.Message)
-	}
+	p := h.refused(409, wire.CodeStopRefused, "POST", wire.PathStop, "")
+	assert.Equal(t, "run iris has ended", p.Message)
 	assert.False(t, h.task(0).ShouldStop())
 }
 
 func TestWithoutStops(t *testing.T) {
 	h := newHost(t, 1)
-	for _, method := range []string{"GET", "POST", "DELETE"} {
+	for _, method := range []string{"GET", "POST"} {
 		h.refused(501, wire.CodeNotThere, method, wire.PathStop, "")
 	}
 	c := h.task(0)

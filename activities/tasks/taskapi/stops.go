@@ -12,6 +12,4 @@ type Stops interface {
 	// RequestStop returns the run's state after the request. The same key means the same request.
 	// If the run refuses it, the error is for the task.
 	RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error)
-	// ClearStop clears a stop.
-	ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error)
 }

@@ -32,8 +32,7 @@ var _ taskapi.Stops = (*stops)(nil)
 
 // RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run accepts
 // at most ten requests at a time. A host therefore sends one task's request at a time, and sends no
-// more once it knows of a stop. If that stop has been cleared without the host's knowledge, the
-// clear came after the request.
+// more once it knows of a stop.
 func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
 	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
 	request = request.Bounded()
@@ -49,16 +48,6 @@ func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.To
 		return *r.Stopping, nil
 	}
 	return s.ask(ctx, r, updateOf(by, spec.UpdateStopTogether.Name, request.Key, request))
-}
-
-// ClearStop implements [taskapi.Stops].
-func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error) {
-	r, leave, err := s.enter(ctx, by)
-	if err != nil {
-		return spec.Stopping{}, err
-	}
-	defer leave()
-	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop.Name, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
 }
 
 // updateOf returns the update that carries a task's request to its run. The same key gives the

@@ -59,15 +59,8 @@ func (r *aRun) Update(_ context.Context, run runkey.Run, q RunUpdate, answer any
 }
 
 func (r *aRun) carryOut(q RunUpdate) spec.Stopping {
-	switch in := q.Input.(type) {
-	case spec.TogetherRequest:
-		if !r.stands.Stop {
-			r.stands = spec.Stopping{Seq: r.stands.Seq + 1, Stop: true, By: in.Task, Reason: in.Reason, Error: in.Error}
-		}
-	case spec.ClearStopRequest:
-		if r.stands.Stop {
-			r.stands = spec.Stopping{Seq: r.stands.Seq + 1}
-		}
+	if in := q.Input.(spec.TogetherRequest); !r.stands.Stop {
+		r.stands = spec.Stopping{Seq: r.stands.Seq + 1, Stop: true, By: in.Task, Reason: in.Reason, Error: in.Error}
 	}
 	return r.stands
 }
@@ -118,23 +111,6 @@ func TestAllTasksAskAtOnce(t *testing.T) {
 	assert.Len(t, r.asked, 1)
 }
 
-// After a clear, the next request counts as the first. A request made before is not repeated.
-func TestATaskClearsAStop_CO13(t *testing.T) {
-	r := newRun(t)
-	h := newServices(t, Config{Runs: r})
-	first := spec.TogetherRequest{Key: "k", Error: &spec.TogetherError{Message: "First"}}
-	_, err := h.stops.RequestStop(t.Context(), by("worker-0"), first)
-	require.NoError(t, err)
-	s := must.Get(h.stops.ClearStop(t.Context(), by("worker-1")))(t)
-	assert.Equal(t, spec.Stopping{Seq: 2}, s)
-	assert.Equal(t, spec.ClearStopRequest{Task: "worker-1", Generation: 1}, r.asked[1].Input)
-	s = must.Get(h.stops.RequestStop(t.Context(), by("worker-0"), first))(t)
-	assert.Equal(t, spec.Stopping{Seq: 2}, s, "the same key is the same wish")
-	s = must.Get(h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{Key: "l", Error: &spec.TogetherError{Message: "Second"}}))(t)
-	assert.Equal(t, 3, s.Seq)
-	assert.Equal(t, "Second", s.Error.Message)
-}
-
 // A request outlasts an outage. If it was carried out but its answer was lost, it is not carried
 // out twice.
 func TestAskingOutlivesAnOutage(t *testing.T) {
@@ -167,10 +143,8 @@ func TestWaitingInLine(t *testing.T) {
 	cancel()
 	_, err = h.stops.RequestStop(ctx, by("worker-0"), spec.TogetherRequest{})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = h.stops.ClearStop(ctx, by("worker-0"))
-	require.ErrorIs(t, err, context.Canceled)
 	leave()
-	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
+	_, err = h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
 	require.NoError(t, err)
 }
 
@@ -191,14 +165,12 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	older.Generation = 0
 	_, err := h.stops.RequestStop(t.Context(), older, spec.TogetherRequest{})
 	require.EqualError(t, err, "restart 1 of all tasks has started; this request is for restart 0")
-	_, err = h.stops.ClearStop(t.Context(), older)
-	require.EqualError(t, err, "restart 1 of all tasks has started; this request is for restart 0")
 	nobody := by("worker-0")
 	nobody.Run.RunID = "2"
 	_, err = h.stops.RequestStop(t.Context(), nobody, spec.TogetherRequest{})
 	require.EqualError(t, err, "the run has been released on this host")
 	h.Plans.(*remembered).change(servedRun, func(r *Run) { r.Released = true })
-	_, err = h.stops.ClearStop(t.Context(), by("worker-0"))
+	_, err = h.stops.RequestStop(t.Context(), by("worker-0"), spec.TogetherRequest{})
 	require.EqualError(t, err, "the run has been released on this host")
 	assert.Empty(t, r.asked)
 }

@@ -29,32 +29,29 @@ func Stop(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.kill, "kill", false, "kill the processes with SIGKILL")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the runs have ended")
 	fs.BoolVar(&o.graceful, "graceful", false, "ask the tasks to stop by themselves")
-	fs.BoolVar(&o.cancel, "cancel", false, "withdraw a --graceful stop, so that the runs continue")
 	fs.BoolVar(&o.abandon, "abandon", false, "end the runs on the server, without a result")
 	fs.DurationVar(&o.notice, "notice", 0, "notify the tasks, and stop them after this `TIME`")
 	fs.BoolVar(&o.requeue, "requeue", false, "with --notice: return the runs to the queue")
 	fs.StringVar(&o.reason, "reason", "", "with --graceful, --notice and --abandon: the reason, a `TEXT` that reports show")
 	fs.BoolVar(&o.yes, "yes", false, "do not ask for confirmation if many runs match")
 	cmd.MarkFlagsMutuallyExclusive(ways...)
-	for _, continues := range []string{"cancel", "requeue"} { // the tasks do not end, so there is nothing to wait for
-		cmd.MarkFlagsMutuallyExclusive(continues, "wait")
-	}
+	cmd.MarkFlagsMutuallyExclusive("requeue", "wait") // the tasks do not end, so there is nothing to wait for
 	return cmd
 }
 
 // stopOptions holds the flags of [Stop].
 type stopOptions struct {
-	runs                                       cli.RunSelector
-	grace                                      cli.Duration
-	kill, wait, graceful, cancel, abandon, yes bool
-	notice                                     time.Duration
-	requeue                                    bool
-	reason                                     string
-	given                                      func(flag string) bool
+	runs                               cli.RunSelector
+	grace                              cli.Duration
+	kill, wait, graceful, abandon, yes bool
+	notice                             time.Duration
+	requeue                            bool
+	reason                             string
+	given                              func(flag string) bool
 }
 
 // ways lists the flags that exclude each other.
-var ways = []string{"kill", "graceful", "notice", "cancel", "abandon", "grace"}
+var ways = []string{"kill", "graceful", "notice", "abandon", "grace"}
 
 // check refuses flags that require another flag which is missing.
 func (o *stopOptions) check() error {
@@ -104,7 +101,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 			sweeps = append(sweeps, r)
 		}
 	}
-	for _, flag := range []string{"kill", "graceful", "notice", "cancel", "grace"} {
+	for _, flag := range []string{"kill", "graceful", "notice", "grace"} {
 		if len(sweeps) > 0 && o.given(flag) {
 			id := sweeps[0].ID
 			return cli.Usagef("--%s applies to runs, but %s is a sweep; name its trials as '%s.*', or omit the flag", flag, id, id)
@@ -129,7 +126,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 
 // stopTasks stops some of a run's tasks.
 func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, o *stopOptions) error {
-	for _, flag := range []string{"wait", "graceful", "notice", "cancel", "abandon"} {
+	for _, flag := range []string{"wait", "graceful", "notice", "abandon"} {
 		if o.given(flag) {
 			return cli.Usagef("--%s applies to whole runs, but %s is a task of run %s; omit one of them", flag, tasks[0], r.ID)
 		}
@@ -204,8 +201,6 @@ func (o *stopOptions) stop() stopFunc {
 		return stopGracefully(spec.TogetherRequest{Reason: o.reason})
 	case o.given("notice"):
 		return giveNotice(spec.NoticeRequest{Within: spec.Duration(o.notice), Reason: o.reason, Requeue: o.requeue})
-	case o.cancel:
-		return cancelStop
 	case o.abandon:
 		return abandon(cmp.Or(o.reason, "clusterrun stop --abandon"))
 	case o.kill, o.given("grace"):

@@ -238,12 +238,6 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 	}
 }
 
-// cancelStop withdraws such a notice or request.
-func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
-	s, err := starter.Ask(ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
-	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err
-}
-
 func printStopped(a *cli.App, s Stopped) error {
 	return a.PrintLine(s, "%v", s.line)
 }

@@ -73,13 +73,13 @@ from .coordinator import Coordinator
 from .functions import function
 from .looper import Looper, LooperThread
 from .stacks import disable_stacks, enable_stacks
-from .stop import StopError, clear_stop, preempted, request_stop, should_stop, wait_for_stop
+from .stop import StopError, preempted, request_stop, should_stop, wait_for_stop
 from .task import cluster, error, info, main, progress, record, restart_count, result
 
 __all__ = [
     "Barrier", "BarrierTimeoutError", "BrokenBarrierError", "CancelledError", "ClosureError", "ClusterCoordinator",
     "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "RemoteValue",
-    "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled", "clear_stop",
+    "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled",
     "cluster", "disable_stacks", "enable_stacks", "error", "function", "get_barrier", "handle_parameter_server_failure",
     "info", "loads", "main", "preempted", "progress", "record", "request_stop", "restart_count", "result", "run", "serve",
     "should_stop", "wait_for_stop",

@@ -69,7 +69,7 @@ class Session:
         self.idle = False  # the last one
         self.failed = False  # the queue has an error that was not raised yet
         self.raised: Optional[BaseException] = None  # an error that must be raised
-        self.stop: Optional[Dict[str, Any]] = None  # the run's state while its tasks are to stop
+        self.stop: Optional[Dict[str, Any]] = None  # the run's state once its tasks are to stop
         self.released: List[int] = []  # unreferenced resources
         self.leaving: List[int] = []  # those in the last request
         self.waits = True  # the thread waits until something changes
@@ -90,7 +90,7 @@ class Session:
             raise TaskError(self.over, "over")
 
     def hear_stop(self, said: Dict[str, Any]) -> None:
-        """Handle a requested or cleared stop."""
+        """Handle a state from the run."""
         with self.lock:
             self.stop = said if said["stop"] else None
             self.change.notify_all()

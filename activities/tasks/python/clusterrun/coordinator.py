@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from ._errors import ExcInfo, exc_info
 from ._event import Event
-from .stop import StopError, ask_to_stop, bounded, clear_stop, keep_watching, listen, stop_error
+from .stop import StopError, ask_to_stop, bounded, keep_watching, listen, stop_error
 
 
 class Coordinator:
@@ -31,8 +31,8 @@ class Coordinator:
     With run=True it is tied to all the run's tasks that use such a coordinator or
     clusterrun.should_stop. What stops the threads stops the run, and stopping the run, from any
     process, stops the threads. join raises the first exception anywhere, as a StopError if it
-    comes from another process, and clear_stop applies to all. request_stop and join return when
-    the run has recorded the stop.
+    comes from another process. request_stop and join return when the run has recorded the stop,
+    which is final.
 
     It is tf.train.Coordinator, with the same arguments and messages. The differences are: join
     returns as soon as the last thread has exited, while the original checks once a second; it
@@ -70,9 +70,7 @@ class Coordinator:
         self._joined = False
         self._registered_threads: Dict[threading.Thread, None] = {}  # in the order of registration
         self._run = run
-        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # the run's latest state
-        self._asking = 0  # requests in flight: the run's states may precede them
-        self._told: Optional[Event] = None  # set when the stop has been passed on
+        self._told: Optional[Event] = None  # set when this coordinator's stop has been passed on
         if run:
             self._hear(listen(self, Coordinator._hear, Coordinator._forked).said)
 
@@ -99,14 +97,13 @@ class Coordinator:
             first = not self._stop_event.is_set()
             if first:
                 self._set_stop(info)
-            # Once per stop, even one from the run, which may have cleared it already.
-            if self._run and self._told is None:
-                told = self._told = Event()
+                if self._run:
+                    told = self._told = Event()
         try:
             self._log_stop(ex, info, first)
         finally:
             if told is not None:
-                self._tell(told, reported, info, first)
+                self._tell(told, reported, info)
 
     def _set_stop(self, info: Optional[ExcInfo]) -> None:
         self._exc_info_to_raise = info
@@ -125,69 +122,38 @@ class Coordinator:
             _log("Error reported to Coordinator: %s, %s", info[0], info[1])
 
     def clear_stop(self) -> None:
-        """Clear the stop, its exception, and the record of join's call."""
+        """Clear the stop, its exception, and the record of join's call. With run=True, raise
+        RuntimeError if there is a stop, because a stop of the run is final."""
         with self._lock:
-            stopped = self._stop_event.is_set()
-            self._clear()
-        if self._run and stopped:
-            try:
-                self._ask(clear_stop)
-            except Exception as e:
-                _log("The end of a stop of the Coordinator could not be passed on: %s", e)
+            if self._run and self._stop_event.is_set():
+                raise RuntimeError("a stop of the run cannot be cleared")
+            self._joined = False
+            self._exc_info_to_raise = None
+            self._stop_event.clear()
 
-    def _clear(self) -> None:
-        self._joined = False
-        self._exc_info_to_raise = None
-        self._told = None
-        self._stop_event.clear()
-
-    def _tell(self, told: Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
+    def _tell(self, told: Event, reported: Optional[ExcInfo], info: Optional[ExcInfo]) -> None:
         """Forward a stop to the run. If that fails, join raises the failure."""
         ex = None if info is None else info[1]
         reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
         try:
-            self._ask(lambda: ask_to_stop(ex, reason))
+            ask_to_stop(ex, reason)
         except Exception as e:
             _log("A stop of the Coordinator could not be passed on: %s", e)
             with self._lock:
-                if first and self._exc_info_to_raise is None:
+                if self._exc_info_to_raise is None:
                     self._exc_info_to_raise = exc_info(e)
         finally:
             told.set()
 
-    def _ask(self, call: Callable[[], None]) -> None:
-        """Send a request to the run, and then follow its state."""
-        with self._lock:
-            self._asking += 1
-        try:
-            call()
-        except BaseException:
-            with self._lock:
-                self._asking -= 1
-            raise
-        with self._lock:
-            self._asking -= 1
-            self._agree()
-
     def _hear(self, said: Dict[str, Any]) -> None:
         """Handle a state from the run."""
         with self._lock:
-            if said["seq"] > self._said["seq"]:
-                self._said = said
-                self._agree()
+            if said["stop"] and not self._stop_event.is_set():
+                ex = stop_error(said)
+                self._set_stop(None if ex is None else (StopError, ex, None))
 
     def _forked(self) -> None:
         self._lock = threading.RLock()
-
-    def _agree(self) -> None:
-        if self._asking:
-            return
-        stopped = self._stop_event.is_set()
-        if stopped and not self._said["stop"]:
-            self._clear()
-        elif self._said["stop"] and not stopped:
-            ex = stop_error(self._said)
-            self._set_stop(None if ex is None else (StopError, ex, None))
 
     def should_stop(self) -> bool:
         """Return whether a stop was requested."""

@@ -65,12 +65,6 @@ def preempted() -> Optional[float]:
     return None if end is None else max(0.0, end - time.monotonic())
 
 
-def clear_stop() -> None:
-    """Clear the stop, from any process: afterwards should_stop returns False in all running
-    tasks."""
-    change("DELETE", {})
-
-
 class StopError(RuntimeError):
     """The error of another process that stopped a Coordinator tied to the run, or the stop that
     interrupted a ClusterCoordinator's wait. by is the task that asked, empty for an operator;
@@ -112,20 +106,12 @@ def ask_to_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
     if ex is not None:
         kind, message, stack = describe(ex)
         body["error"] = {"kind": kind, "message": message, "traceback": stack}
-    change("POST", body)
-
-
-def change(method: str, body: Dict[str, Any]) -> None:
-    """Request or clear a stop of the run, and record the run's state. Without a host, there is
-    only this process's state."""
     watch = get_watch()
-    if watch.host is None:
+    if watch.host is not None:
+        watch.learn(ask("POST", _STOP, json.dumps(dict(body, key=watch.host.new_key()))))
+    else:  # there is only this process's state
         with watch.lock:
-            watch.learn(dict(body, seq=watch.said["seq"] + 1, stop=method == "POST"))
-    elif method == "POST":
-        watch.learn(ask(method, _STOP, json.dumps(dict(body, key=watch.host.new_key()))))
-    else:
-        watch.learn(ask(method, _STOP))
+            watch.learn(dict(body, seq=watch.said["seq"] + 1, stop=True))
 
 
 class Watch:
@@ -190,8 +176,6 @@ class Watch:
             self.end = None if notice is None else time.monotonic() + notice["left_seconds"]
             if said["stop"]:
                 self.stop.set()
-            else:
-                self.stop.clear()
         with _listeners_lock:
             listeners = list(_listeners.items())
         for listener, (hear, _) in listeners:

@@ -179,6 +179,7 @@ class StopTest(Case):
             )
 
     def test_clear_stop_clears_the_exception_too(self):
+        """CO-13, SEED-65"""
         coord = Coordinator()
         with self.assertRaisesRegex(RuntimeError, "^First$"):
             coord.join([self.reporting(coord, RuntimeError("First"))])

@@ -14,7 +14,7 @@ HERE = pathlib.Path(clusterrun.__file__).parent
 NAMES = """
 Barrier BarrierTimeoutError BrokenBarrierError CancelledError ClosureError ClusterCoordinator Coordinator InputError Looper
 LooperThread PerWorkerValues Pool RemoteValue RemoteValueStatus StopError TaskError UnavailableError WatchDog
-barrier cancelled clear_stop cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
+barrier cancelled cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
 info loads main preempted progress record request_stop restart_count result run serve should_stop wait_for_stop
 """.split()
 # These modules are rules without a host: they do not use sockets, processes or clocks.

@@ -1,10 +1,8 @@
 import clusterrun
 coord = clusterrun.Coordinator(run=True)
 coord.request_stop()
-for call in (clusterrun.request_stop, clusterrun.clear_stop, coord.join):
+for call in (clusterrun.request_stop, coord.join):
     try:
         call()
     except clusterrun.TaskError as e:
         print(e.code, e)
-coord.clear_stop()
-assert not coord.should_stop()
