@@ -280,7 +280,6 @@ type (
 		*core
 		leases   *leases
 		gate     *gate
-		checks   *checks
 		stops    *stopper
 		captures *captures
 	}
@@ -315,7 +314,7 @@ func assemble(c *core) *Host {
 	h.stops = &stopper{core: c, gate: h.gate}
 	h.checks = &checks{core: c, gate: h.gate, ships: h.ships}
 	h.reservations = &reservations{core: c, stops: h.stops, ships: h.ships}
-	h.silenced = &silenced{core: c, leases: h.leases, gate: h.gate, checks: h.checks, stops: h.stops, captures: h.captures}
+	h.silenced = &silenced{core: c, leases: h.leases, gate: h.gate, stops: h.stops, captures: h.captures}
 	h.watch = &reconciler{
 		core: c, leases: h.leases, gate: h.gate, ships: h.ships, stops: h.stops,
 		reservations: h.reservations, collectors: h.collectors,

@@ -117,18 +117,11 @@ func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) err
 	if err != nil {
 		s.Log.Warn("could not save the stacks of silent tasks", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
-	switch p.Spec.OnSilence {
-	case spec.OnSilenceRestart:
-		if err := s.checks.checkAgain(p, tasks); err != nil {
-			return err
-		}
-		_, err = s.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonRestart)
-		return err
-	case spec.OnSilenceStop:
-		_, err = s.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonSilence)
-		return err
+	if p.Spec.OnSilence != spec.OnSilenceStop {
+		return nil
 	}
-	return nil
+	_, err = s.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonSilence)
+	return err
 }
 
 // StopSilentTasks stops the processes of silent tasks, which count as failed.

@@ -101,7 +101,7 @@ func newWorld(t *testing.T, data scripts.Bytes) *world {
 		}
 	}
 	if how := w.Byte(); how%2 != 0 {
-		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
+		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceStop}[how/2%2]
 	} else if how&2 != 0 {
 		s.RequeueOn = []spec.RequeueOn{spec.RequeueOnTimeout, spec.RequeueOnHostLost}
 		s.NoticeSignal = "SIGUSR1"

@@ -10,8 +10,6 @@ type silentTasks struct {
 	// tasks' stacks are being captured before anything else is done.
 	tasks     []string
 	capturing bool
-	// restarts is the number of restarts by on_silence.
-	restarts int
 }
 
 // apply captures all tasks' stacks, because a silent task may be waiting for a task that its host
@@ -41,12 +39,7 @@ func (m *Machine) endSilence() {
 		return
 	}
 	m.notify(Notify{Silent: tasks, Findings: m.Latest})
-	switch most := m.spec.MaxRestarts; {
-	case m.spec.OnSilence == spec.OnSilenceReport:
-	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && m.requeue.Notice == nil && (most == nil || s.restarts < *most):
-		s.restarts++
-		RestartTasks{spec.TaskRequest{Tasks: m.Live()}}.apply(m)
-	default:
+	if m.spec.OnSilence == spec.OnSilenceStop {
 		m.do(StopSilentTasks{Tasks: tasks})
 	}
 }

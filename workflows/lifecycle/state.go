@@ -19,9 +19,8 @@ type State struct {
 	// Size and Arrivals come from the task list.
 	Size     int `json:"size,omitempty"`
 	Arrivals int `json:"arrivals,omitempty"`
-	// SilenceRestarts counts the restarts by on_silence, and Notices the run's notices.
-	SilenceRestarts int `json:"silence_restarts,omitempty"`
-	Notices         int `json:"notices,omitempty"`
+	// Notices is the number of the run's notices.
+	Notices int `json:"notices,omitempty"`
 	// Running reports whether a generation is running.
 	Running bool `json:"running,omitempty"`
 	// Tasks lists the tasks with noteworthy state.
@@ -45,7 +44,7 @@ func (m *Machine) Quiet() bool {
 func (m *Machine) State() State {
 	s := State{
 		Group: m.group, Together: m.together, Requeue: m.requeue, Captured: m.captured, Size: m.size, Arrivals: m.arrivals,
-		SilenceRestarts: m.silent.restarts, Notices: m.notices, Running: m.Quiet(),
+		Notices: m.notices, Running: m.Quiet(),
 	}
 	s.Captured.Stacks = maps.Clone(m.Stacks)
 	for _, t := range m.tasks {
@@ -114,7 +113,7 @@ func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 func Resume(s *spec.RunSpec, tasks []spec.Task, from State) *Machine {
 	m := New(s, tasks)
 	m.group, m.together, m.requeue, m.captured = from.Group, from.Together, from.Requeue, from.Captured
-	m.arrivals, m.silent.restarts, m.notices = from.Arrivals, from.SilenceRestarts, from.Notices
+	m.arrivals, m.notices = from.Arrivals, from.Notices
 	for _, t := range m.tasks {
 		t.First = from.Group.First
 	}

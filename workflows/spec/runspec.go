@@ -109,9 +109,9 @@ type RunSpec struct {
 	// regularly print or report progress.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// What happens when all of the run's tasks on a host are silent: report saves the stacks of all
-	// tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts
-	// times; stop does so and ends the silent tasks as failures with the cause silence, which
-	// restart like others. Default: report for several tasks; a single task's silence is only shown.
+	// tasks and shows which ranks differ; stop does so and ends the silent tasks as failures with
+	// the cause silence, which restart like others. Default: report for several tasks; a single
+	// task's silence is only shown.
 	OnSilence OnSilence `json:"on_silence,omitempty"`
 	// Whether stacks show the lines of Python programs. If so, PYTHONPATH starts with a directory
 	// with a sitecustomize module that registers faulthandler for a real-time signal, and then runs
@@ -285,8 +285,6 @@ type OnSilence string
 const (
 	// OnSilenceReport captures all tasks' stacks, and shows the findings.
 	OnSilenceReport OnSilence = "report"
-	// OnSilenceRestart also restarts all tasks.
-	OnSilenceRestart OnSilence = "restart"
 	// OnSilenceStop also stops the silent tasks, which count as failed.
 	OnSilenceStop OnSilence = "stop"
 )

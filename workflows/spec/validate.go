@@ -258,7 +258,7 @@ func checkOneOf(c *checker, path, value string, values []string) {
 var (
 	onFulls       = []OnFull{OnFullFail, OnFullDrop}
 	onOOMs        = []OnOOM{OnOOMReport, OnOOMFail}
-	onSilences    = []OnSilence{OnSilenceReport, OnSilenceRestart, OnSilenceStop}
+	onSilences    = []OnSilence{OnSilenceReport, OnSilenceStop}
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
 	barrierWays   = []Barriers{BarriersServer, BarriersLocal}
