@@ -226,7 +226,7 @@ func TestHelmChart(t *testing.T) {
 	const chart = "../deployments/helm/clusterrun"
 	for name, set := range map[string]string{
 		"an address":  "temporal.address=temporal:7233",
-		"a secret":    "temporal.existingSecret=temporal,hosts.slots=0,hosts.labels.rack=r7,queue=train,metrics.port=9999,filesPort=9998",
+		"a secret":    "temporal.existingSecret=temporal,hosts.slots=0,queue=train,metrics.port=9999,filesPort=9998",
 		"a DaemonSet": "temporal.existingSecret=temporal,hosts.kind=DaemonSet,hosts.hostPath=/srv/clusterrun,hosts.extraArgs={--keep-logs=30d}",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,13 +17,10 @@ import (
 func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: proc.BootID(), Version: spec.Version,
-		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, Oversubscribe: s.Oversubscribe, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels, Role: string(s.Role),
+		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, Oversubscribe: s.Oversubscribe, CPUs: runtime.GOMAXPROCS(0), Memory: resources.Memory(), Role: string(s.Role),
 	}
 	if v := s.supervisor.Version(); v != h.Version {
 		h.Supervisor = v
-	}
-	if h.Memory == 0 {
-		h.Memory = resources.Memory()
 	}
 	if files != nil {
 		h.Store = files.DescribeStore()

@@ -32,11 +32,8 @@ type Options struct {
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
 	// Slots on this host; see [fleet.Host].
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
-	// Memory, in bytes, GPUs and Labels describe this host to the fleet. By default, Memory and
-	// GPUs are detected.
-	Memory int64             `json:"memory,omitempty"`
-	GPUs   *int              `json:"gpus,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	// GPUs is the number of GPUs that tasks may use. By default, it is detected.
+	GPUs *int `json:"gpus,omitempty"`
 	// LogRoot is the directory for the logs of runs that do not name one. The default is logs, in
 	// StateDir.
 	LogRoot string `json:"log_root,omitempty"`

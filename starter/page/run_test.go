@@ -449,7 +449,7 @@ func TestHostileLists(t *testing.T) {
 	hosts := &HostsPage{
 		Frame: Frame{At: noon}, Queue: hostile,
 		Hosts: []Host{{fleet.HostStatus{
-			Host:  fleet.Host{Name: hostile, GPUs: []fleet.GPU{{Model: hostile}}, Version: hostile, Labels: map[string]string{hostile: hostile}, Checks: []string{hostile}, Failing: []fleet.FailedCheck{{Check: hostile, Reason: hostile}}},
+			Host:  fleet.Host{Name: hostile, GPUs: []fleet.GPU{{Model: hostile}}, Version: hostile, Checks: []string{hostile}, Failing: []fleet.FailedCheck{{Check: hostile, Reason: hostile}}},
 			State: "ready", Reason: hostile, Holds: []fleet.Holding{{Run: fleet.Run{WorkflowID: hostile}}},
 		}}},
 		Waiting: []fleet.Waiting{{Run: fleet.Run{WorkflowID: hostile}, Why: hostile}},

@@ -33,7 +33,7 @@ func fleetOn(t *testing.T, f *fixture, slots int, names ...string) (*fixture, ma
 	t.Helper()
 	hosts := map[string]*harness.Worker{}
 	for _, name := range names {
-		hosts[name] = f.StartWorker(t, "--host-name", name, "--slots", fmt.Sprint(slots), "--label", "rack="+name)
+		hosts[name] = f.StartWorker(t, "--host-name", name, "--slots", fmt.Sprint(slots))
 	}
 	// A host that is stopped before it has joined stays in the list, as silent.
 	harness.Eventually(t, "all have joined", func() bool { return len(f.hosts()) == len(names)+1 })
@@ -146,7 +146,7 @@ func TestDrain(t *testing.T) {
 	assert.Equal(t, `"b"`, string(task(r, "worker-0").Value))
 	assert.Equal(t, spec.TaskRunning, f.state(stays, "worker-0"))
 	_, stdout, _ := f.CLI(t, "host", "list")
-	assert.Regexp(t, `(?m)^a +draining .*rack=a +`+stays.GetID()+` \(1\)$`, stdout)
+	assert.Regexp(t, `(?m)^a +draining .* `+stays.GetID()+` \(1\)$`, stdout)
 	assert.Contains(t, stdout, "a is draining: memory errors")
 	touch(t, f, "stays")
 	assert.Equal(t, spec.VerdictSucceeded, f.result(stays).Verdict)

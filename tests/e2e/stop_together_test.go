@@ -60,7 +60,7 @@ func TestStopTogether(t *testing.T) {
 		status := must.JSON[starter.Status](t, f.clusterrun("status", "--json", run.GetID()))
 		require.NotNil(t, status.Stopping)
 		assert.Equal(t, 2*time.Minute, status.Stopping.Deadline.Sub(status.Stopping.Asked))
-		assert.Contains(t, f.Fails(t, 125, "start", run.GetID(), "worker-7"), "the tasks are stopping gracefully; no tasks can be started unless the stop is cancelled")
+		assert.Contains(t, f.Fails(t, 125, "start", run.GetID(), "worker-7"), "the tasks are stopping gracefully; no more tasks can be started")
 		for _, task := range three {
 			assert.Equal(t, spec.TaskRunning, f.state(run, task))
 		}

@@ -16,10 +16,8 @@ type Demand struct {
 	Elastic bool `json:"elastic,omitempty"`
 	// JoinWait is how long an elastic run that fits on MinHosts waits for more hosts.
 	JoinWait time.Duration `json:"join_wait,omitempty"`
-	// Select lists patterns of host names ([path.Match]), and Constraints lists conditions that
-	// every host must meet.
-	Select      []string `json:"select,omitempty"`
-	Constraints []string `json:"constraints,omitempty"`
+	// Select lists patterns of host names ([path.Match]).
+	Select []string `json:"select,omitempty"`
 	// Spread deals the tasks out over as many hosts as possible, one by one, instead of filling
 	// one host after another.
 	Spread bool `json:"spread,omitempty"`

@@ -11,7 +11,7 @@ func DemandOf(s *spec.RunSpec) Demand {
 	h := s.Hosts
 	least, most := h.Count.Bounds()
 	d := Demand{
-		Select: h.Select, Constraints: h.Constraints, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
+		Select: h.Select, Spread: h.Strategy == spec.StrategySpread, Exclusive: h.Exclusive,
 		PerHost: valueOf(h.PerHost), MinHosts: least, MaxHosts: most, Priority: valueOf(s.Priority),
 	}
 	if s.IsElastic() {

@@ -33,10 +33,10 @@ func TestDemandOf(t *testing.T) {
 			fleet.Demand{Groups: []fleet.Group{{Tasks: 2}}, MaxHosts: 1, Priority: 3},
 		},
 		"hosts": {
-			`{tasks: [{type: worker, count: 8}], hosts: {count: 2, per_host: 4, select: ["a*"], constraints: ["cpus >= 8"], strategy: spread, exclusive: true}, priority: 1, max_run_time: 1h}`,
+			`{tasks: [{type: worker, count: 8}], hosts: {count: 2, per_host: 4, select: ["a*"], strategy: spread, exclusive: true}, priority: 1, max_run_time: 1h}`,
 			fleet.Demand{
 				Groups: []fleet.Group{{Tasks: 8}}, MinHosts: 2, MaxHosts: 2, PerHost: 4, Select: []string{"a*"},
-				Constraints: []string{"cpus >= 8"}, Spread: true, Exclusive: true, Priority: 1, MaxRunTime: time.Hour,
+				Spread: true, Exclusive: true, Priority: 1, MaxRunTime: time.Hour,
 			},
 		},
 		"an elastic run": {

@@ -26,9 +26,8 @@ type Host struct {
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
 	CPUs          int  `json:"cpus,omitempty"`
 	// Memory is in bytes.
-	Memory int64             `json:"memory,omitempty"`
-	GPUs   []GPU             `json:"gpus,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
+	GPUs   []GPU `json:"gpus,omitempty"`
 	// Role describes the work that the host worker accepts, for display only. Empty means all.
 	Role string `json:"role,omitempty"`
 	// Checks lists the host's checks by name, and Failing the failed ones.
@@ -45,8 +44,6 @@ type GPU struct {
 	// GPU's number on the host, from 0.
 	Name  string `json:"name,omitempty"`
 	Model string `json:"model,omitempty"`
-	// Memory is in bytes.
-	Memory int64 `json:"memory,omitempty"`
 }
 
 // Run identifies a run by its first execution, which is the same in all executions that continue

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // planner finds places for runs on a roster's hosts. It does not know the queue. The caller tries
@@ -106,7 +104,7 @@ func (p *planner) couldStart(r *run, hosts []*host) bool { return p.search(r, ho
 
 // classOf returns the hosts for a demand.
 func (p *planner) classOf(d *Demand) *class {
-	key := strings.Join(d.Select, "\x00") + "\x01" + strings.Join(d.Constraints, "\x00")
+	key := strings.Join(d.Select, "\x00")
 	bound := !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == "" })
 	if bound {
 		for _, g := range d.Groups {
@@ -118,17 +116,11 @@ func (p *planner) classOf(d *Demand) *class {
 	}
 	c := &class{version: p.version}
 	p.classes[key] = c
-	constraints := make([]spec.Constraint, len(d.Constraints))
-	for i, text := range d.Constraints {
-		if constraints[i], c.err = spec.ParseConstraint(text); c.err != nil {
-			return c
-		}
-	}
 	for _, h := range p.hosts {
 		if bound && !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == h.Name }) {
 			continue
 		}
-		if selects(d.Select, h.Name) && !slices.ContainsFunc(constraints, func(q spec.Constraint) bool { return !meets(&h.Host, q) }) {
+		if selects(d.Select, h.Name) {
 			c.hosts = append(c.hosts, h)
 		}
 	}

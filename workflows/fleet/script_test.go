@@ -31,7 +31,7 @@ import (
 //
 // and events consists of the lines
 //
-//	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
+//	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [memory=SIZE] [cpus=N]
 //	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…[:STUCK]],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
@@ -41,7 +41,7 @@ import (
 // where a demand consists of
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
-//	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
+//	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  spread  exclusive
 //	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
@@ -262,8 +262,6 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 			gpus = int(size())
 		case "model":
 			gpu.Model = strings.ReplaceAll(value, "_", " ")
-		case "gpu-memory":
-			gpu.Memory = size()
 		case "memory":
 			e.Host.Memory = size()
 		case "cpus":
@@ -291,14 +289,7 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 				e.Holds = append(e.Holds, h)
 			}
 		default:
-			label, text, ok := strings.Cut(o, ":")
-			if !ok {
-				return nil, fmt.Errorf("%s is not known", o)
-			}
-			if e.Host.Labels == nil {
-				e.Host.Labels = map[string]string{}
-			}
-			e.Host.Labels[label] = text
+			return nil, fmt.Errorf("%s is not known", o)
 		}
 		if err != nil {
 			return nil, err
@@ -358,8 +349,6 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 			}
 		case "select":
 			d.Select = append(d.Select, value)
-		case "constraint":
-			d.Constraints = append(d.Constraints, strings.TrimPrefix(o, "constraint="))
 		case "spread":
 			d.Spread = true
 		case "exclusive":

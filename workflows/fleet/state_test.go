@@ -127,10 +127,10 @@ func TestWhoRefusesIsAskedAgainSoonAndThenSeldom(t *testing.T) {
 func hostName(i int) string { return fmt.Sprintf("host-%03d", i) }
 
 func aHost(i int) Host {
-	h := Host{Name: hostName(i), Instance: "i", Slots: []int{8, 16, 32, 64}[i%4], Memory: 512 << 30, CPUs: 64, Labels: map[string]string{"rack": fmt.Sprint("r", i/20)}}
+	h := Host{Name: hostName(i), Instance: "i", Slots: []int{8, 16, 32, 64}[i%4], Memory: 512 << 30, CPUs: 64}
 	if i%2 == 0 {
 		for range 8 {
-			h.GPUs = append(h.GPUs, GPU{Model: []string{"NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB"}[i/2%2], Memory: 80 << 30})
+			h.GPUs = append(h.GPUs, GPU{Model: []string{"NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB"}[i/2%2]})
 		}
 	}
 	return h
@@ -141,10 +141,10 @@ func mixed(r *rand.Rand) Demand {
 	d := Demand{Groups: []Group{{Tasks: 1 << r.IntN(8)}}, Priority: 1 + r.IntN(5)}
 	switch r.IntN(8) {
 	case 0:
-		d.Constraints = []string{"gpu.model == H100"}
+		d.Select = []string{"host-??[048]"}
 		d.Groups[0] = Group{Tasks: min(32, d.Groups[0].Tasks), GPUs: 1 + r.IntN(8)}
 	case 1:
-		d.Constraints = []string{fmt.Sprint("rack == r", r.IntN(10))}
+		d.Select = []string{fmt.Sprintf("host-?%d?", r.IntN(10))}
 	case 2:
 		d.PerHost = 8
 	case 3:

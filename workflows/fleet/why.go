@@ -16,8 +16,8 @@ const (
 	maxWords = 120
 )
 
-// why returns what a run is waiting for, and why it is not available, such as "8 slots with
-// gpu.model == H100: 4 free on gpu-1, gpu-2 draining".
+// why returns what a run is waiting for, and why it is not available, such as "8 slots on gpu-*: 4
+// free on gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
 	if !r.Enough.IsZero() {
 		return m.whyJoining(r)
@@ -25,9 +25,6 @@ func (m *Machine) why(r *run) string {
 	text := wants(&r.Demand, r.shape.tasks)
 	if m.class(r); r.over {
 		text += ", more than the hosts have, so it requires unused hosts"
-	}
-	if err := m.class(r).err; err != nil {
-		return text + ": " + err.Error()
 	}
 	if m.search(r, m.class(r).hosts, func(h *host) room { return r.unguarded(h) }) != nil {
 		return text + ": there is enough capacity, but " + m.inFront(r)
@@ -92,9 +89,6 @@ func wants(d *Demand, tasks int) string {
 	}
 	if len(d.Select) > 0 {
 		b.WriteString(" on " + shorten.List(d.Select, maxNamed))
-	}
-	if len(d.Constraints) > 0 {
-		b.WriteString(" with " + shorten.List(d.Constraints, maxNamed))
 	}
 	return shorten.Text(b.String(), 4*maxWords)
 }
@@ -178,9 +172,6 @@ func (p *planner) Impossible(d Demand) error {
 	r := &run{}
 	r.set(d)
 	hosts := p.class(r).hosts
-	if err := p.class(r).err; err != nil {
-		return err
-	}
 	if p.search(r, hosts, r.all) != nil {
 		return nil
 	}

@@ -317,15 +317,9 @@ var fields = []field{
 		of: "Hosts.select", filled: true,
 		doc:     "The hosts that may run tasks: names, or patterns with *, ? and [a-z]. A host must match one of them.",
 		example: `select: ["gpu-[1-9]"]`,
+		flag:    "select", repeated: true, usage: "only hosts whose names match `PATTERN`, such as 'gpu-*'",
 	},
 	{of: "Hosts.select[]", syntax: hostPatternSyntax},
-	{
-		of: "Hosts.constraints", filled: true,
-		doc:     `The conditions that each host must meet, as KEY OP VALUE. The keys are name, gpu.model, gpu.count, gpu.memory, memory, cpus, slots and the hosts' labels; the operators are == != >= <= > <. Write sizes like 512GiB.`,
-		example: `constraints: ["gpu.model == H100", "memory >= 512GiB", "rack == r7"]`,
-		flag:    "constraint", repeated: true, usage: "only hosts that meet `EXPR`, such as 'memory >= 512GiB'",
-	},
-	{of: "Hosts.constraints[]", syntax: constraintSyntax},
 	{
 		of: "Hosts.strategy", def: DefaultStrategy, enum: names(strategies),
 		doc:     "Whether to fill hosts one after the other, or to spread the tasks over as many hosts as possible.",
@@ -375,9 +369,9 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
-		doc:     "What happens when all of the run's tasks on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Default: report for several tasks; a single task's silence is only shown.",
+		doc:     "What happens when all of the run's tasks on a host are silent: report saves the stacks of all tasks and shows which ranks differ; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Default: report for several tasks; a single task's silence is only shown.",
 		example: "on_silence: report",
-		flag:    "on-silence", usage: "then `ACTION`: report, restart or stop",
+		flag:    "on-silence", usage: "then `ACTION`: report or stop",
 	},
 	{
 		of: "RunSpec.python_stacks", def: true,

@@ -17,12 +17,11 @@ import (
 // Hosts describes where the tasks run, and on how many hosts. In YAML and JSON, it may be a plain
 // number, which is the count.
 type Hosts struct {
-	Count       HostCount `json:"count,omitempty"`
-	PerHost     *int      `json:"per_host,omitempty"`
-	Select      []string  `json:"select,omitempty"`
-	Constraints []string  `json:"constraints,omitempty"`
-	Strategy    Strategy  `json:"strategy,omitempty"`
-	Exclusive   bool      `json:"exclusive,omitempty"`
+	Count     HostCount `json:"count,omitempty"`
+	PerHost   *int      `json:"per_host,omitempty"`
+	Select    []string  `json:"select,omitempty"`
+	Strategy  Strategy  `json:"strategy,omitempty"`
+	Exclusive bool      `json:"exclusive,omitempty"`
 }
 
 // HostCount is a number of hosts, such as "4", or an elastic run's range, such as "2:4". JSON and
@@ -128,11 +127,6 @@ func checkHostPattern(c *checker, p, pattern string) {
 	default:
 		checkText(c, p, pattern)
 	}
-}
-
-func checkConstraint(c *checker, path, text string) {
-	_, err := ParseConstraint(text)
-	c.addError(path, err)
 }
 
 // checkHosts compares the requested hosts with the tasks.

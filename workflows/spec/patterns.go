@@ -34,7 +34,6 @@ var (
 	cpusSyntax        = syntax{cpusPattern, rule(checkCPUs)}
 	expirySyntax      = matching(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$`, "time", "leave the signature out; signing a request sets it")
 	hostPatternSyntax = syntax{check: rule(checkHostPattern)}
-	constraintSyntax  = syntax{check: rule(checkConstraint)}
 	silenceSyntax     = syntax{pattern: silencePattern}
 	// elsewhere is for values that are checked in combination.
 	elsewhere = syntax{check: func(*checker, string, any) {}}

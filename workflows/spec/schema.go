@@ -21,7 +21,7 @@ import (
 //     that are pinned to several hosts, numbers and names of hosts that do not match the tasks, the
 //     requirements of an elastic run, and relative directories in a run that does not ship a
 //     directory or that point outside the shipped one;
-//   - the syntax of addresses, prefixes, patterns of hosts, constraints, sizes and limits, ranges that run backwards,
+//   - the syntax of addresses, prefixes, patterns of hosts, sizes and limits, ranges that run backwards,
 //     and durations that are too long, or 0 where that is not allowed;
 //   - sizes in bytes of arguments and variables, the values of variables that mean something to
 //     clusterrun, where a variable is taken from if that is nowhere or two places, and names in

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,11 +52,11 @@ func versionColumn(version, supervisor string) string {
 }
 
 func printHosts(a *cli.App, hosts []fleet.HostStatus) {
-	w := cli.NewTable(a.Out, "HOST", "STATE", "ROLE", "SINCE", "SLOTS", "GPUS", "MEMORY", "CHECKS", "VERSION", "LABELS", "RUNS")
+	w := cli.NewTable(a.Out, "HOST", "STATE", "ROLE", "SINCE", "SLOTS", "GPUS", "MEMORY", "CHECKS", "VERSION", "RUNS")
 	now := time.Now()
 	for _, h := range hosts {
 		w.Row(h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
-			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), checksColumn(h), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), checksColumn(h), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(runsColumn(h.Holds)))
 	}
 	w.Flush()
 	for _, h := range hosts {
@@ -121,11 +119,6 @@ func bytesColumn(n int64) string {
 	default:
 		return fmt.Sprintf("%d GiB", n/gib)
 	}
-}
-
-func labelsColumn(labels map[string]string) string {
-	list := list.Of(slices.Sorted(maps.Keys(labels)), func(key string) string { return key + "=" + labels[key] })
-	return strings.Join(list, ",")
 }
 
 func runsColumn(holds []fleet.Holding) string {

@@ -54,7 +54,6 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	w.Row("CPUs", cli.OrDash(strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")))
 	w.Row("Memory", bytesColumn(h.Memory))
 	w.Row("GPUs", gpusColumn(h.HostStatus))
-	w.Row("Labels", cli.OrDash(labelsColumn(h.Labels)))
 	w.Flush()
 	for _, text := range append([]string{noTasks(h.HostStatus)}, stuck(h.HostStatus)...) {
 		if text != "" {

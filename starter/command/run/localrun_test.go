@@ -167,7 +167,6 @@ func TestPrepareHereRefusesOtherHosts(t *testing.T) {
 		"hosts.count (or --nnodes) is 1:2":     {Count: "1:2"},
 		"hosts.per_host is 1, but there are 2": {PerHost: new(1)},
 		"hosts.select selects hosts":           {Select: []string{"a"}},
-		"hosts.constraints select host":        {Constraints: []string{"cpus > 1"}},
 	} {
 		err := prepareHere(&spec.RunSpec{Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}, Hosts: hosts}, runOptions{})
 		if want == "" {

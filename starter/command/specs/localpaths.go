@@ -63,8 +63,6 @@ func Elsewhere(s *spec.RunSpec) string {
 		return fmt.Sprintf("hosts.per_host is %d, but there are %d tasks", *h.PerHost, len(s.TaskList()))
 	case len(h.Select) > 0:
 		return "hosts.select selects hosts"
-	case len(h.Constraints) > 0:
-		return "hosts.constraints select hosts"
 	}
 	return ""
 }

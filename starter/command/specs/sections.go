@@ -16,7 +16,7 @@ var sections = []struct {
 }{
 	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
 	{"Tasks", []string{"nnodes", "name", "id", "set", "foreground", "stdin"}},
-	{"Where", []string{"hostfile", "queue", "hosts", "constraint", "priority", "after", "launch-agent"}},
+	{"Where", []string{"hostfile", "queue", "hosts", "select", "priority", "after", "launch-agent"}},
 	{"Program", []string{"secret", "export", "exclude", "sign"}},
 	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "grace", "on-disconnect"}},
 	{"Output", []string{"quiet", "log-dir", "tee", "filter", "log-prefix"}},

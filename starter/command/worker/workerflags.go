@@ -2,10 +2,8 @@ package worker
 
 import (
 	"cmp"
-	"maps"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,26 +17,23 @@ import (
 
 // workerFlags holds the flags that describe a host worker.
 type workerFlags struct {
-	host, queue, logDir, memory string
-	listen, advertise           string
-	policyFile, audit           string
-	metered                     MeteredAt
-	slots, gpus                 int
-	labels                      map[string]string
-	keep                        KeepLogs
-	role                        string
-	checks                      []string
-	checkEvery, checkTimeout    time.Duration
-	longestGrace                time.Duration
+	host, queue, logDir      string
+	listen, advertise        string
+	policyFile, audit        string
+	metered                  MeteredAt
+	slots, gpus              int
+	keep                     KeepLogs
+	role                     string
+	checks                   []string
+	checkEvery, checkTimeout time.Duration
+	longestGrace             time.Duration
 }
 
 func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	SlotsFlag(cmd, &f.slots)
-	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs select this host, as `KEY=VALUE`; may be repeated")
 	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may use (default: all)")
-	cmd.Flags().StringVar(&f.memory, "memory", "", "memory `SIZE` for constraints, such as 64GiB (default: all)")
 	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that do not name one; default: logs, in the state directory")
 	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk and clock; none disables all checks")
@@ -75,7 +70,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	switch role {
 	case workers.RoleHost, workers.RoleBoth:
 	case workers.RoleController:
-		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "longest-grace", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
+		for _, name := range []string{"slots", "gpus", "log-dir", "listen", "advertise", "longest-grace", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
 			if cmd.Flags().Changed(name) {
 				return o, cli.Usagef("--%s applies to hosts, but a controller does not execute anything; omit the flag, or use --role both", name)
 			}
@@ -101,7 +96,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	}
 	o = workers.Options{
 		StateDir: a.WorkerDir(), Host: f.host, Queue: f.queue, Slots: f.slots, LogRoot: cmp.Or(f.logDir, a.LogsDir()), Debug: a.Debug(),
-		Listen: listen, ListenAs: f.advertise, Labels: f.labels, Role: role, Policy: f.policyFile, Audit: f.audit,
+		Listen: listen, ListenAs: f.advertise, Role: role, Policy: f.policyFile, Audit: f.audit,
 	}
 	if o.Retention, err = f.keep.Policy(a.Global.StateDir); err != nil {
 		return o, err
@@ -111,11 +106,6 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	}
 	if err := o.CheckPolicy(); err != nil {
 		return o, cli.Usagef("%s", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.labels)) {
-		if err := spec.CheckLabel(name); err != nil {
-			return o, cli.Usagef("--label: %v", err)
-		}
 	}
 	if cmd.Flags().Changed("gpus") {
 		if f.gpus < 0 {
@@ -134,11 +124,6 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		}
 	}
 	o.CheckEvery, o.CheckTimeout, o.LongestGrace = f.checkEvery, f.checkTimeout, f.longestGrace
-	if f.memory != "" {
-		if o.Memory, err = spec.ParseSize(f.memory); err != nil {
-			return o, cli.Usagef("--memory: %v", err)
-		}
-	}
 	if f.advertise != "" {
 		if o.Advertise, _, err = spec.SplitAddress(f.advertise); err != nil {
 			return o, cli.Usagef("--advertise: %s", err)
