@@ -32,7 +32,7 @@ type Options struct {
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks than
 	// Slots on this host; see [fleet.Host].
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
-	// GPUs is the number of GPUs that tasks may use. By default, it is detected.
+	// GPUs limits the GPUs that tasks may use. By default, tasks may use all.
 	GPUs *int `json:"gpus,omitempty"`
 	// LogRoot is the directory for the logs of runs that do not name one. The default is logs, in
 	// StateDir.

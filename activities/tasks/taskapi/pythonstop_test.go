@@ -139,7 +139,7 @@ func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 func TestPythonCleanStopsOfProcesses_CO11_SEED62(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
-	assert.Equal(t, "joined\na stop of the run cannot be cleared\n", p.run(h, 0, pythonFile(t, "clean_stops_of_processes")))
+	assert.Equal(t, "joined\nthe run's stop cannot be cleared\n", p.run(h, 0, pythonFile(t, "clean_stops_of_processes")))
 	assert.Nil(t, r.wish(t).Error)
 	assert.Equal(t, "ValueError: no more", r.wish(t).Reason)
 	assert.Equal(t, "True joined\n", p.run(h, 1, `

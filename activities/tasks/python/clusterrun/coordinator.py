@@ -123,10 +123,10 @@ class Coordinator:
 
     def clear_stop(self) -> None:
         """Clear the stop, its exception, and the record of join's call. With run=True, raise
-        RuntimeError if there is a stop, because a stop of the run is final."""
+        RuntimeError if there is a stop, because the run's stop is final."""
         with self._lock:
             if self._run and self._stop_event.is_set():
-                raise RuntimeError("a stop of the run cannot be cleared")
+                raise RuntimeError("the run's stop cannot be cleared")
             self._joined = False
             self._exc_info_to_raise = None
             self._stop_event.clear()
