@@ -102,13 +102,9 @@ type run struct {
 }
 
 // New returns a host's barriers, with round numbers stored in the state directory.
-func New(c Config) (*Barriers, error) {
-	s, err := openStore(c.StateDir, c.Log)
-	if err != nil {
-		return nil, err
-	}
+func New(c Config) *Barriers {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Barriers{Config: c, store: s, ctx: ctx, cancel: cancel, runs: map[runKey]*run{}}, nil
+	return &Barriers{Config: c, store: openStore(c.StateDir, c.Log), ctx: ctx, cancel: cancel, runs: map[runKey]*run{}}
 }
 
 // Close stops all waiting with [ErrShutdown], without withdrawing arrivals: the tasks keep
@@ -119,7 +115,6 @@ func (b *Barriers) Close() {
 	b.cancel()
 	b.mu.Unlock()
 	b.actors.Wait()
-	b.store.flush()
 }
 
 // Arrive waits until all participants have arrived. It returns an [Error] if they will not arrive,
@@ -198,7 +193,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	}
 	m := r.meetings[w.Name]
 	if m == nil {
-		m = newMeeting(b, w.Run, w.Name, b.store.number(w.Run, w.Name))
+		m = newMeeting(b, w.Run, w.Name)
 		r.meetings[w.Name] = m
 		b.forgetOne(r)
 	}
@@ -221,7 +216,7 @@ func (b *Barriers) forgetOne(r *run) {
 	}
 	if oldest != nil {
 		delete(r.meetings, oldest.name)
-		b.store.forget(oldest.run, oldest.name)
+		b.actors.Go(func() { b.store.forget(oldest.run, oldest.name) })
 	}
 }
 

@@ -78,6 +78,7 @@ type meeting struct {
 	waiters []*waiter
 	leaving []spec.BarrierWithdrawal // of round next
 	next    int                      // the open round, or an earlier one
+	kept    int                      // the round in the store, or -1 if it has not been read
 	opened  bool                     // next may be open on the server because of this host
 	// forgotten reports whether the run has released the host. Nothing more is stored.
 	forgotten bool
@@ -87,9 +88,30 @@ type meeting struct {
 	wake chan struct{}
 }
 
-func newMeeting(b *Barriers, run spec.RunRef, name string, next int) *meeting {
-	return &meeting{
-		b: b, run: run, name: name, next: next, last: map[string]memory{}, wake: make(chan struct{}, 1),
+func newMeeting(b *Barriers, run spec.RunRef, name string) *meeting {
+	return &meeting{b: b, run: run, name: name, kept: -1, last: map[string]memory{}, wake: make(chan struct{}, 1)}
+}
+
+// keep reads the barrier's number from the store, or writes it after a round. Only the serving
+// goroutine calls it, so that a slow disk delays no other barrier.
+func (m *meeting) keep() {
+	m.mu.Lock()
+	next, first, same := m.next, m.kept < 0, m.kept == m.next
+	m.mu.Unlock()
+	switch {
+	case same:
+		return
+	case first:
+		next = m.b.store.number(m.run, m.name)
+	default:
+		m.b.store.set(m.run, m.name, next)
+	}
+	m.mu.Lock()
+	m.next, m.kept = next, next
+	forgotten := m.forgotten
+	m.mu.Unlock()
+	if forgotten {
+		m.b.store.drop(keyOf(m.run))
 	}
 }
 
@@ -179,7 +201,7 @@ func (m *meeting) serve() {
 	defer cancel()
 	s := server{meeting: m, moment: firstMoment, again: tries}
 	defer s.unwatch()
-	for !m.done() {
+	for m.keep(); !m.done(); m.keep() {
 		if ctx.Err() != nil {
 			return
 		}

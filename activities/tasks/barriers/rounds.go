@@ -103,9 +103,6 @@ func (s *server) advance(ctx context.Context) error {
 // moveTo makes round the open round. m.mu must be held.
 func (m *meeting) moveTo(round int) {
 	m.next, m.opened, m.leaving = round, false, nil
-	if !m.forgotten {
-		m.b.store.set(m.run, m.name, round)
-	}
 }
 
 func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,7 +30,7 @@ func (s told) Tell(_ context.Context, in spec.BarrierInput, m spec.BarrierMessag
 
 func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 	t.Helper()
-	m := must.Get(barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
+	m := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()})
 	t.Cleanup(m.Close)
 	return m
 }

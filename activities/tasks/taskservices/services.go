@@ -73,10 +73,7 @@ func New(c Config) (*Services, error) {
 	o := taskapi.Config{StateDir: c.StateDir, Observe: c.Metrics.Steps.Observe, Log: c.Log}
 	var err error
 	if c.Rounds != nil {
-		s.meetings, err = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
-		if err != nil {
-			return nil, err
-		}
+		s.meetings = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
 		o.Barriers = newAcrossHosts(s.meetings, c.Metrics.BarrierWaits)
 	}
 	if c.Runs != nil {
