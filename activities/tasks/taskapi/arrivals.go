@@ -157,10 +157,9 @@ func deleteBarrier(r *request) (any, *wire.Problem) {
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
 	}
-	out, local := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
-	if !local {
-		out = r.endpoint.visits.withdraw(r.Context(), r.name, key)
-	}
+	r.endpoint.visits.withdraw(r.Context(), r.name, key)
+	// An answer, even one given just now, counts, because all arrivals were released together.
+	out := r.endpoint.rounds.withdraw(r.endpoint.id.Task, r.name, key)
 	if out.problem != nil {
 		return nil, out.problem
 	}

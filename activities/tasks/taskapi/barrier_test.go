@@ -543,13 +543,13 @@ func TestRoundLog(t *testing.T) {
 		return []string{"", "two\nlines, \"" + strconv.Itoa(i) + "\" \\"}
 	}
 	for i := 1; i <= 20000; i++ {
-		l.add(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i))
+		l.add(released{name, i, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i)})
 		l.write(func() []byte { b := l.unwritten; l.unwritten = nil; return b })
 	}
 	require.NoError(t, l.err)
 	l.close()
 	f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
-	_, err := f.WriteString("20001 a-0=k200") // cut short
+	_, err := f.WriteString(`{"name":"a","round":20001,"part`) // cut short
 	require.NoError(t, errors.Join(err, f.Close()))
 	for _, p := range []string{path, l.oldPath()} {
 		info := must.Get(os.Stat(p))(t)

@@ -2,11 +2,10 @@ package taskapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -32,15 +31,11 @@ type roundLog struct {
 
 // released is a round in the log.
 type released struct {
-	name         string
-	number       int
-	participants []participant // in order
-	values       []string
-}
-
-type participant struct {
-	task string
-	keys []string
+	Name         string              `json:"name"`
+	Number       int                 `json:"round"`
+	Participants []string            `json:"participants"` // in rank order
+	Keys         map[string][]string `json:"keys"`         // by task
+	Values       []string            `json:"values,omitempty"`
 }
 
 func (l *roundLog) oldPath() string { return l.path + ".old" }
@@ -55,82 +50,20 @@ func (l *roundLog) each(f func(released)) {
 		}
 		l.exists = true
 		for line := range bytes.Lines(b) {
-			if rec, ok := parseReleased(string(line)); ok {
+			var rec released
+			if json.Unmarshal(line, &rec) == nil {
 				f(rec)
 			}
 		}
 	}
 }
 
-// parseReleased parses a line such as "3 worker-0=key worker-0=key worker-1=key "name"". Quoted
-// values follow the name.
-func parseReleased(line string) (released, bool) {
-	line, whole := strings.CutSuffix(line, "\n")
-	at := strings.IndexByte(line, '"')
-	if !whole || at < 0 {
-		return released{}, false
+// add adds a round to the unwritten lines.
+func (l *roundLog) add(rec released) {
+	b, err := json.Marshal(rec)
+	if err == nil {
+		l.unwritten = append(append(l.unwritten, b...), '\n')
 	}
-	quoted, err := unquoteAll(line[at:])
-	fields := strings.Fields(line[:at])
-	if err != nil || len(fields) == 0 {
-		return released{}, false
-	}
-	number, err := strconv.Atoi(fields[0])
-	rec := released{name: quoted[0], number: number}
-	if len(quoted) > 1 {
-		rec.values = quoted[1:]
-	}
-	for _, f := range fields[1:] {
-		task, key, ok := strings.Cut(f, "=")
-		if !ok {
-			return released{}, false
-		}
-		if last := len(rec.participants) - 1; last >= 0 && rec.participants[last].task == task {
-			rec.participants[last].keys = append(rec.participants[last].keys, key)
-			continue
-		}
-		rec.participants = append(rec.participants, participant{task, []string{key}})
-	}
-	return rec, err == nil
-}
-
-// unquoteAll parses one or more quoted strings, separated by spaces.
-func unquoteAll(line string) (all []string, err error) {
-	for {
-		quoted, err := strconv.QuotedPrefix(line)
-		if err != nil {
-			return nil, err
-		}
-		text, err := strconv.Unquote(quoted)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-		if line = line[len(quoted):]; line == "" {
-			return all, nil
-		}
-		line = strings.TrimPrefix(line, " ")
-	}
-}
-
-// add adds a round, with each participant's keys and all values, to the unwritten lines.
-func (l *roundLog) add(number int, name string, participants []string, keys map[string][]string, values []string) {
-	b := strconv.AppendInt(l.unwritten, int64(number), 10)
-	for _, task := range participants {
-		for _, key := range keys[task] {
-			b = append(b, ' ')
-			b = append(b, task...)
-			b = append(b, '=')
-			b = append(b, key...)
-		}
-	}
-	b = append(b, ' ')
-	b = strconv.AppendQuote(b, name)
-	for _, value := range values {
-		b = append(b, ' ')
-		b = strconv.AppendQuote(b, value)
-	}
-	l.unwritten = append(b, '\n')
 }
 
 // write writes the lines that take returns. A failure must not break a barrier: the log matters

@@ -24,7 +24,7 @@ type rounds struct {
 	counts  map[string]int // the last round, by name
 	ended   map[string]string
 	over    string
-	answers map[string]*answers // by task
+	answers map[string]*answers // by task, also of barriers across hosts
 	log     *roundLog
 }
 
@@ -85,11 +85,11 @@ func newRounds(log *roundLog) *rounds {
 		answers: map[string]*answers{}, log: log,
 	}
 	log.each(func(rec released) {
-		r.counts[rec.name] = rec.number
-		for i, p := range rec.participants {
-			for _, key := range p.keys {
-				r.remember(p.task, rec.name, key, outcome{released: &wire.Released{
-					Round: rec.number, Index: i, Parties: len(rec.participants), Values: rec.values,
+		r.counts[rec.Name] = rec.Number
+		for i, task := range rec.Participants {
+			for _, key := range rec.Keys[task] {
+				r.remember(task, rec.Name, key, outcome{released: &wire.Released{
+					Round: rec.Number, Index: i, Parties: len(rec.Participants), Values: rec.Values,
 				}})
 			}
 		}
@@ -177,7 +177,7 @@ func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.
 	var values []string
 	if result := o.rules.Result(); result.State == spec.BarrierReleased {
 		values = spec.ValuesOf(result.Values, o.participants)
-		r.log.add(o.number, o.name, o.participants, result.Arrived, values)
+		r.log.add(released{o.name, o.number, o.participants, result.Arrived, values})
 	} else {
 		out.problem = broken()
 	}
@@ -284,22 +284,20 @@ func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 	return all
 }
 
-// withdraw withdraws an arrival by its key. out is set if the arrival was already answered. known
-// reports whether this host knows the arrival.
-func (r *rounds) withdraw(task, name, key string) (out outcome, known bool) {
+// withdraw withdraws an arrival by its key, or returns its answer.
+func (r *rounds) withdraw(task, name, key string) outcome {
 	var all []told
 	defer func() { r.deliver(all) }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if out, ok := r.answers[task].find(name, key); ok {
-		return out, true
+		return out
 	}
 	id := arrivalID{task, key}
 	if o := r.open[name]; o != nil && o.arrived[id] != nil {
 		all = r.remove(o, id, withdrawn(name))
-		return outcome{}, true
 	}
-	return outcome{}, false
+	return outcome{}
 }
 
 // processEnded withdraws the arrivals of a task's process. If the task will not return, the rounds
@@ -352,6 +350,13 @@ func (r *rounds) end(why string) {
 // close closes the log, which the next server reads. A timer that still fires finds no waiting
 // arrivals.
 func (r *rounds) close() { r.log.close() }
+
+// answered records the answer to an arrival at a barrier across hosts.
+func (r *rounds) answered(task, name, key string, out outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remember(task, name, key, out)
+}
 
 func (r *rounds) remember(task, name, key string, out outcome) {
 	a := r.answers[task]

@@ -17,7 +17,6 @@ import (
 type visits struct {
 	mu      sync.Mutex
 	waiting []*visit
-	answers *answers
 }
 
 // visit is a connection that waits for an arrival's answer.
@@ -55,12 +54,12 @@ func (r *request) arriveElsewhere(ctx context.Context, a barriers.Arrival) (o ou
 			Values: spec.ValuesOf(release.Values, a.Participants),
 		}
 		resume(o)
-		here.remember(a.Name, a.Key, o)
+		r.endpoint.rounds.answered(a.Task, a.Name, a.Key, o)
 	case errors.Is(err, barriers.ErrShutdown):
 		return o, false
 	case errors.As(err, &broken):
 		o.problem = &wire.Problem{Code: broken.Code, Message: broken.Message, Barrier: standing(broken, a, came)}
-		here.remember(a.Name, a.Key, o)
+		r.endpoint.rounds.answered(a.Task, a.Name, a.Key, o)
 	case errors.As(context.Cause(ctx), &ended):
 		o.problem = ended.Problem
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
@@ -111,18 +110,8 @@ func (l *visits) leave(v *visit) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(o *visit) bool { return o == v })
 }
 
-func (l *visits) remember(name, key string, out outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.answers == nil {
-		l.answers = &answers{}
-	}
-	l.answers.add(name, key, out)
-}
-
-// withdraw withdraws an arrival by its key. out is set if the arrival has been answered, even if
-// only just now. That answer counts, because all arrivals were released together.
-func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
+// withdraw withdraws an arrival by its key, unless it has just been answered.
+func (l *visits) withdraw(ctx context.Context, name, key string) {
 	for _, v := range l.of(name, key) {
 		v.end(endedError{withdrawn(name)})
 		select {
@@ -130,10 +119,6 @@ func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
 		case <-ctx.Done():
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out, _ := l.answers.find(name, key)
-	return out
 }
 
 // of returns an arrival's visits.
@@ -157,7 +142,6 @@ func (l *visits) endAll(why *wire.Problem) {
 	for _, v := range l.waiting {
 		v.end(endedError{why})
 	}
-	l.answers = nil // the keys belong to that process
 }
 
 func withdrawn(name string) *wire.Problem {
