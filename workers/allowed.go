@@ -25,7 +25,7 @@ func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// namespaceName returns the namespace of this host worker's runs.
+// namespaceName returns the namespace for runs on this host.
 func (o Options) namespaceName() string {
 	c, err := o.Server.Client()
 	if err != nil {

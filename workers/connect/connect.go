@@ -30,10 +30,10 @@ type Options struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Profile    string `json:"profile,omitempty"`
 	ConfigFile string `json:"config_file,omitempty"`
-	// Embedded is the directory of the embedded server that currently listens at Address. The
+	// Embedded is the embedded server's directory if it currently listens at Address. The
 	// server may listen elsewhere later. Embedded is empty for any other server.
 	Embedded string `json:"embedded,omitempty"`
-	// Socket is the path of a Unix socket that leads to the server. If set, only it and the
+	// Socket is a Unix socket that leads to the server. If set, only it and the
 	// namespace are used, and this machine's variables and profiles are ignored.
 	Socket string `json:"socket,omitempty"`
 	// Key is the file of the certificate that the server at Address and its clients present to each

@@ -28,7 +28,7 @@ func Start(a *cli.App) *cobra.Command {
 			return runStart(cmd.Context(), a, cmd, positional, &o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "pass this `ARGUMENT` to the command, instead of the arguments of the task's type; may be repeated")
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "pass this `ARGUMENT` to the command, and none from the spec; may be repeated")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
 	specs.SecretFlag(cmd.Flags(), &o.secrets)
 	cmd.Flags().StringVar(&o.dir, "dir", "", "run in `DIRECTORY` instead of the task's")
