@@ -161,7 +161,7 @@ func TestPools(t *testing.T) {
 			r.gone()
 		})
 	}
-	t.Run("python: a main program that is not guarded", func(t *testing.T) {
+	t.Run("MPR-34 a main program that is not guarded", func(t *testing.T) {
 		dir := t.TempDir()
 		main := filepath.Join(dir, "unguarded.py")
 		require.NoError(t, os.WriteFile(main, []byte(`
@@ -326,25 +326,4 @@ func (p *pools) endsOfProcesses(t *testing.T) {
 	assert.Equal(t, true, r.said()["down"])
 	r.ends()
 	assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
-}
-
-// A pool in Go starts the same program, which serves in its function Main.
-func TestAPoolInGo(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t)
-	binary := filepath.Join(l.home, "gopool")
-	build := exec.Command("go", "build", "-o", binary, "./tests/e2e/testdata/gopool")
-	build.Dir = harness.Root()
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	mark := "POOL_MARK=" + l.home
-	p := harness.Start(t, l.home, harness.Env(l.home, mark, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t)), binary)
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	said := strings.Split(p.Stdout(), "\n")
-	require.Len(t, said, 5, p.Stdout())
-	assert.Regexp(t, `^pid \[[0-9]+ [0-9]+\] <nil>$`, said[0])
-	assert.Equal(t, said[0], said[1], "the processes stay")
-	assert.Equal(t, `isReady ["yes" "yes"] <nil>`, said[2])
-	assert.Regexp(t, `^fail \[\] .*this is an error`, said[3])
-	assert.Empty(t, harness.Alive(mark))
 }
