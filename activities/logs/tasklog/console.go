@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -22,9 +23,9 @@ type ConsoleOptions struct {
 
 // Console writes the lines of many tasks, each with its prefix, to stdout and stderr. Lines are
 // written whole, never interleaved. On a terminal, a line's colours end with the line, and
-// sequences that move the cursor are omitted; otherwise, all bytes are kept. If a line contains
-// carriage returns, only its last state is shown. While such a line is unfinished, it counts as a
-// progress bar, and is shown as a line from time to time. All methods may be called concurrently.
+// sequences that move the cursor are omitted; elsewhere all bytes are kept. Of a line with carriage
+// returns, which is a progress bar, only the last state is shown. All methods may be called
+// concurrently.
 //
 // The two outputs are independent unless they go to the same place. After a write error, nothing
 // more is written to the output. An output that is not read blocks only its own writers.
@@ -82,41 +83,76 @@ func (c *Console) outputOf(stderr bool) *output {
 	return c.out
 }
 
+// place is the destination of one or both outputs. It holds the text shown and the status line.
+type place struct {
+	// mu guards all fields, and the outputs to this place.
+	mu       sync.Mutex
+	terminal bool
+	status   string
+	// drawn reports whether the status line is shown.
+	drawn bool
+
+	// open reports whether the last line, which belongs to stream, is unfinished.
+	open   bool
+	stream Stream
+
+	prefixes prefixes // of the attempts that last had a line
+	stamped  []byte   // a prefix with its time
+	text     []byte   // a line, made safe
+}
+
+func newPlace(w io.Writer, o ConsoleOptions) *place {
+	return &place{terminal: o.Terminal(w), prefixes: prefixes{}}
+}
+
+func (p *place) isOpen(s Stream) bool { return p.open && p.stream == s }
+
 // Deliver writes a chunk; it is a sink for a [Follower].
 func (c *Console) Deliver(chunk Chunk) {
 	o := c.outputOf(chunk.Stderr)
-	p := o.place
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if chunk.Start && p.isOpen(chunk.Stream) {
-		c.finishLine(o)
-	}
-	l := c.lineOf(o, chunk)
-	if l == nil && p.isPlain(chunk.Data) {
-		c.plain(o, chunk)
-	} else {
-		c.careful(o, l, chunk)
-	}
+	o.place.mu.Lock()
+	defer o.place.mu.Unlock()
+	c.deliver(o, chunk)
 	c.end(o)
 }
 
-// plain writes a chunk without carriage returns and escape sequences.
-func (c *Console) plain(o *output, chunk Chunk) {
-	data := chunk.Data
-	if o.place.isOpen(chunk.Stream) {
-		var line []byte
-		line, data = firstLine(data)
-		c.add(o, line, nil)
-	} else {
+func (c *Console) deliver(o *output, chunk Chunk) {
+	p := o.place
+	if chunk.Start && p.isOpen(chunk.Stream) {
 		c.finishLine(o)
 	}
-	prefix := c.prefixFor(o.place, chunk.Stream)
-	for len(data) > 0 {
+	prefix := c.prefixFor(p, chunk.Stream)
+	bars := bytes.IndexByte(chunk.Data, '\r') >= 0
+	safe := !p.terminal || isSafe(chunk.Data)
+	for data, start := chunk.Data, chunk.Start; len(data) > 0; start = true {
 		var line []byte
 		line, data = firstLine(data)
-		c.add(o, prefix, line)
+		if bars && bytes.IndexByte(line, '\r') >= 0 {
+			if state := barState(line); state != nil {
+				line, start = state, true
+				c.finishLine(o)
+			}
+		}
+		if !start && !p.isOpen(chunk.Stream) && string(line) == "\n" || len(line) == 0 {
+			continue // all of the line has been shown
+		}
+		if !safe {
+			p.text = appendSafe(p.text[:0], line)
+			line = p.text
+		}
+		c.line(o, chunk.Stream, prefix, line)
 	}
-	o.place.open, o.place.stream = !chunk.End(), chunk.Stream
+}
+
+// line writes a line, or a piece of one.
+func (c *Console) line(o *output, s Stream, prefix, text []byte) {
+	if o.place.isOpen(s) {
+		c.add(o, text, nil)
+	} else {
+		c.finishLine(o)
+		c.add(o, prefix, text)
+	}
+	o.place.open, o.place.stream = !bytes.HasSuffix(text, []byte("\n")), s
 }
 
 // alikeRank stands for the ranks of several tasks that wrote the same line.
@@ -129,12 +165,7 @@ func (c *Console) Alike(prefix string, line Chunk) {
 	defer o.place.mu.Unlock()
 	line.Rank, line.Attempt = alikeRank, 0
 	o.place.prefixes[alikeRank] = prefixOf{0, []byte(prefix)}
-	if o.place.isPlain(line.Data) {
-		c.plain(o, line)
-	} else {
-		c.careful(o, nil, line)
-		delete(o.place.lines, streamKey{alikeRank, line.Stderr})
-	}
+	c.deliver(o, line)
 	c.end(o)
 }
 
@@ -147,50 +178,20 @@ func (c *Console) Println(text string) {
 	c.end(c.err)
 }
 
-// End finishes a task's unfinished lines. It is called when all of the task's processes have
-// exited.
-func (c *Console) End(rank int) {
-	for _, o := range []*output{c.out, c.err} {
-		c.endOf(o, streamKey{rank, o == c.err})
-	}
-}
-
-func (c *Console) endOf(o *output, key streamKey) {
-	o.place.mu.Lock()
-	defer o.place.mu.Unlock()
-	if l := o.place.lines[key]; l != nil {
-		c.endLine(o, l)
-	}
-	c.end(o)
-}
-
 // Close finishes the last lines and removes the status line below them. It returns each output's
 // first write error.
 func (c *Console) Close() error {
 	c.SetStatus("")
-	c.closeOutput(c.err)
-	c.closeOutput(c.out)
+	for _, o := range []*output{c.err, c.out} {
+		o.place.mu.Lock()
+		c.finishLine(o)
+		c.end(o)
+		o.place.mu.Unlock()
+	}
 	return c.Err()
 }
 
-func (c *Console) closeOutput(o *output) {
-	p := o.place
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, l := range p.bars() {
-		if l.Stderr == (o == c.err) {
-			c.endLine(o, l)
-		}
-	}
-	c.finishLine(o)
-	c.end(o)
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.closed = true
-}
-
-// Err returns each output's first write error. After an error, nothing more is written to the
+// Err returns each output's first write error. After an error nothing more is written to that
 // output.
 func (c *Console) Err() error {
 	var errs []error

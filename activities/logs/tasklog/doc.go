@@ -43,17 +43,14 @@
 // stops. An unfinished line does not delay other tasks. If a line of another task comes before the
 // rest, the console breaks the unfinished line, and starts its rest with the prefix again.
 //
-// An unfinished line with a carriage return is a progress bar. The console keeps its last state, up
-// to 4 KiB; anything longer is not treated as a bar, but is passed on. When the line is complete,
-// the last state is shown as the line. Until then, a bar that has changed is shown as a line every
-// ten seconds.
+// A line with carriage returns is a progress bar, of which the last state is shown. The follower
+// holds back an unfinished bar for ten seconds, so that one that changes is shown that often.
 //
 // # On a terminal
 //
-// The status line is below all lines. It is erased and redrawn each time lines are written. Only
-// escape sequences that set attributes or links are let through. Each stream has its own
-// attributes, which are reset at the end of its line and restored on its next one, so that between
-// two lines the terminal is always in its initial state.
+// The status line is below the lines. It is erased and redrawn with each write of lines. Only
+// escape sequences that set attributes are let through, and they are reset at the line's end, so
+// that between two lines the terminal is always in its initial state.
 //
 // If the output is not a terminal, all bytes are kept unchanged.
 package tasklog

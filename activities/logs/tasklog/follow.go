@@ -21,8 +21,8 @@ type FollowOptions struct {
 	// OnError is called with an error about a file, once per file. Other files are still followed.
 	// It must not call the follower.
 	OnError func(error)
-	// Hold limits how long an unfinished line at the end of a stream is held back. For a line with
-	// a carriage return, a tenth of that applies. The default is 1s.
+	// Hold limits the wait for the rest of an unfinished line at the end of a stream; with a
+	// carriage return it is ten times that. The default is 1s.
 	Hold time.Duration
 	// As is the user who owns the files. The functions above and the sink are called on a thread
 	// that acts as this user.

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// WholeLines is a value for [FollowOptions.Hold] that means no limit. Only whole lines are
-// delivered, except for lines longer than 64 KiB and an unfinished line at the end.
-const WholeLines = time.Duration(math.MaxInt64 / 2)
+// WholeLines is an unlimited [FollowOptions.Hold]. Only whole lines are delivered, except lines
+// longer than 64 KiB and an unfinished line at the end.
+const WholeLines = time.Duration(math.MaxInt64 / 100)
 
 // Line is a process's line as a JSON object.
 type Line struct {

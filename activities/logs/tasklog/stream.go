@@ -162,9 +162,9 @@ func (f *Follower) insert(path string, data []byte) {
 	}
 }
 
-// heldLongEnough starts or continues to hold back a stream's unfinished line, and reports whether
-// it has been held back long enough. The time restarts with each new line. A line with a carriage
-// return is a progress bar, and is held back only briefly.
+// heldLongEnough starts or continues holding back a stream's unfinished line, and reports whether
+// that has lasted long enough. The time restarts with each new line. A line with a carriage return
+// is a progress bar, and is held for longer.
 func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	now := time.Now()
 	if s.held.IsZero() || newLine {
@@ -172,7 +172,7 @@ func (f *Follower) heldLongEnough(s *stream, rest []byte, newLine bool) bool {
 	}
 	hold := f.opts.Hold
 	if bytes.IndexByte(rest, '\r') >= 0 {
-		hold /= 10
+		hold *= 10
 	}
 	return now.Sub(s.held) >= hold
 }

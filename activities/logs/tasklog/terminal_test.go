@@ -72,7 +72,7 @@ func (t *terminal) take(text string) int {
 	case '\t':
 		t.x = min(t.width-1, t.x+8-t.x%8)
 		return 1
-	case esc:
+	case 0x1b:
 		return t.sequence(text)
 	}
 	if text[0] < ' ' {

@@ -93,17 +93,12 @@ func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, qu
 func (o *output) showTrial(ctx context.Context, root string, end trialEnd) {
 	key := end.Trial << trialBits
 	dir := tasklog.RunDir(root, end.RunID, end.ExecutionID)
-	ranks := map[int]bool{}
 	trial := filesHere(starter.Get(nil, end.RunID, end.ExecutionID)).Follow(files.Options{OnError: func(err error) { o.app.Say("%s", err) }}, func(c tasklog.Chunk) {
-		ranks[key|c.Rank] = true
 		c.Rank |= key
 		o.screen.Deliver(c)
 	})
 	trial.ReadDir(dir)
 	_ = trial.Finish(ctx)
-	for rank := range ranks {
-		o.screen.Console.End(rank)
-	}
 }
 
 func firstLine(text string) string {
