@@ -54,41 +54,16 @@ func filtered(t *testing.T, runDir string, attempt string) string {
 	return must.Read(t, runDir, "attempt_"+attempt, "filtered_stdout.log")
 }
 
-// TE-26, TE-29: the host's tasks share one file, with their prefixes, which is complete when the
-// run is released.
+// TE-26, TE-29: the host's tasks share one file, with their prefixes, which is written when the run
+// is released.
 func TestFilteredLines_TE26_TE29(t *testing.T) {
-	h, p, dir := filtering(t, nil)
-	h.collectors.collect(p)
-	h.collectors.collect(p)
+	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\nnoise\n")
-	require.Eventually(t, func() bool {
-		b, _ := os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.log"))
-		return string(b) == "[chief-0]:     loss 1\n"
-	}, 10*time.Second, time.Millisecond, "while the run lives")
 	write(t, dir, 0, 1, "loss 2\n")
 	write(t, dir, 1, 1, "loss 3")
-	h.collectors.collectRest(t.Context(), p)
-	assert.Equal(t, "[worker-0]:    loss 3", filtered(t, dir, "1"))
-	assert.Equal(t, "[chief-0]:     loss 1\n[worker-0]:    loss 2\n", filtered(t, dir, "0"))
-	assert.Empty(t, h.collectors.byRun)
-}
-
-// The host worker died, and the next one only releases the run. It still collects all lines, and a
-// late task of the released run is harmless.
-func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
-	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
-	write(t, dir, 0, 0, "loss 1\n")
-	h.collectors.collect(p)
-	next := must.Get(NewHost(h.Config))(t)
-	write(t, dir, 0, 0, "loss 2\n")
-	require.NoError(t, h.collectors.endCollecting(t.Context(), p.Run)) // as its death would
-	next.collectors.collectRest(t.Context(), p)
-	assert.Equal(t, "chief/0@#0 loss 1\nchief/0@#0 loss 2\n", filtered(t, dir, "0"))
-
-	p.Released = true
-	next.collectors.collectRest(t.Context(), p)
-	next.collectors.collect(p)
-	assert.Empty(t, next.collectors.byRun)
+	h.filterLines(t.Context(), p)
+	assert.Equal(t, "chief/0#0 loss 1\nworker/1#0 loss 2\n", filtered(t, dir, "0"))
+	assert.Equal(t, "worker/1#1 loss 3\n", filtered(t, dir, "1"))
 }
 
 func TestNothingIsFiltered(t *testing.T) {
@@ -98,10 +73,12 @@ func TestNothingIsFiltered(t *testing.T) {
 		"a plan of old days": func(p *plan) { p.Spec = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, p, _ := filtering(t, change)
-			h.collectors.collect(p)
-			assert.Empty(t, h.collectors.byRun)
-			h.collectors.collectRest(t.Context(), p)
+			h, p, dir := filtering(t, change)
+			if name != "no logs" {
+				write(t, dir, 0, 0, "loss 1\n")
+			}
+			h.filterLines(t.Context(), p)
+			assert.NoFileExists(t, filepath.Join(dir, "attempt_0", "filtered_stdout.log"))
 		})
 	}
 }
@@ -113,7 +90,7 @@ func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	})
 	write(t, dir, 0, 0, "loss of another host\n")
 	write(t, dir, 0, 1, "loss\n")
-	h.collectors.collectRest(t.Context(), p)
+	h.filterLines(t.Context(), p)
 	assert.Equal(t, "[worker-0]:    loss\n", must.Read(t, dir, "attempt_0", "filtered_stdout.host-a.log"))
 }
 

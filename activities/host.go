@@ -12,7 +12,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/sampling"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
@@ -153,7 +152,6 @@ type Host struct {
 	stops        *stopper
 	captures     *captures
 	silenced     *silenced
-	collectors   *collectors
 	watch        *reconciler
 	witnesses    *witness.Witnesses
 
@@ -283,14 +281,6 @@ type (
 		stops    *stopper
 		captures *captures
 	}
-	// collectors collect filtered lines for the runs that request them, from a run's first task on
-	// this host to the run's release. They stop with this host worker, and the next host worker
-	// restarts them.
-	collectors struct {
-		*core
-		mu    sync.Mutex
-		byRun map[runkey.Run]*tasklog.Collector
-	}
 	// reconciler watches the runs that hold something on this host without a lease.
 	reconciler struct {
 		*core
@@ -299,7 +289,6 @@ type (
 		ships        *shipping
 		stops        *stopper
 		reservations *reservations
-		collectors   *collectors
 		witnesses    *witness.Witnesses
 
 		// strangers contains the runs for which a changed server has been logged.
@@ -309,7 +298,7 @@ type (
 
 // assemble returns a host of parts that share c.
 func assemble(c *core) *Host {
-	h := &Host{core: c, leases: newLeases(), ships: &shipping{c}, captures: &captures{c}, collectors: &collectors{core: c}}
+	h := &Host{core: c, leases: newLeases(), ships: &shipping{c}, captures: &captures{c}}
 	h.gate = &gate{core: c, ships: h.ships}
 	h.stops = &stopper{core: c, gate: h.gate}
 	h.checks = &checks{core: c, gate: h.gate, ships: h.ships}
@@ -317,7 +306,7 @@ func assemble(c *core) *Host {
 	h.silenced = &silenced{core: c, leases: h.leases, gate: h.gate, stops: h.stops, captures: h.captures}
 	h.watch = &reconciler{
 		core: c, leases: h.leases, gate: h.gate, ships: h.ships, stops: h.stops,
-		reservations: h.reservations, collectors: h.collectors,
+		reservations: h.reservations,
 	}
 	return h
 }

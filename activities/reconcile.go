@@ -203,7 +203,7 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 		return err
 	}
 	r.services.Release(ctx, p.Run)
-	r.collectors.collectRest(ctx, p)
+	r.filterLines(ctx, p)
 	if err := r.free(ctx, p); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 	out := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
 		out.Served = p.Served
-		h.collectors.collectRest(ctx, p)
+		h.filterLines(ctx, p)
 	}
 	out.SharedMemory = h.reportShm(p, reply.Processes)
 	for _, q := range reply.Processes {

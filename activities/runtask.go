@@ -198,7 +198,6 @@ func (l *taskLease) readPlan(in *hostapi.RunTaskInput) error {
 		return err
 	}
 	p.bounds = (*lease.Bounds)(in.Bounds)
-	l.collectors.collect(p)
 	l.plan = p
 	return nil
 }

@@ -526,7 +526,7 @@ var fields = []field{
 	{of: "Logs.filter[]", syntax: elsewhere},
 	{
 		of:      "Logs.duplicate_stdout_filters",
-		doc:     "Lines of stdout that contain one of these strings are collected in filtered_stdout.log on each host.",
+		doc:     "Lines of stdout that contain one of these strings are copied to filtered_stdout.log on each host when the run ends.",
 		example: `duplicate_stdout_filters: [loss]`,
 	},
 	{of: "Logs.duplicate_stdout_filters[]", syntax: lineFilterSyntax},

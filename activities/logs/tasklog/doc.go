@@ -19,14 +19,14 @@
 // Lines do not contain a time. Instead, the host regularly records the sizes of the files
 // ([Times]), from which [Since] estimates where the lines after a given time start.
 //
-// A [Collector] writes filtered_stdout.log and filtered_stderr.log in each attempt's directory.
-// They contain the lines of all the attempt's tasks that contain certain strings.
+// [Filter] writes filtered_stdout.log and filtered_stderr.log to each attempt's directory: the lines
+// of all its tasks that contain certain strings.
 //
 // # On the console
 //
 //	stdout.log ┐                      ┌ Console ─► prefix, stdout or stderr
 //	stderr.log ┼─► Follower ──Chunk──►┤
-//	…          ┘   polls              └ or JSONLines, a Collector, any func(Chunk)
+//	…          ┘   polls              └ or JSONLines, any func(Chunk)
 //
 // A [Follower] checks all files of a run every 50 ms, or less often where that takes long, and
 // automatically finds new attempts. The files are its buffer: it reads no faster than its sink

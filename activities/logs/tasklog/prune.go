@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 )
 
 // KeepAttempts is [Prune]'s usual number of attempts to keep, in addition to a task's first.
@@ -47,26 +46,8 @@ func Prune(runDir string, rank, keep int) error {
 			errs = append(errs, err)
 			continue
 		}
-		removeEmpty(filepath.Dir(dir))
+		// This fails, as it should, if other tasks have files there.
+		_ = os.Remove(filepath.Dir(dir))
 	}
 	return errors.Join(errs...)
-}
-
-// removeEmpty removes an attempt's directory and its collected lines once all tasks' files are
-// gone.
-func removeEmpty(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if e.IsDir() || !strings.HasPrefix(e.Name(), filteredPrefix) {
-			return
-		}
-	}
-	for _, e := range entries {
-		_ = os.Remove(filepath.Join(dir, e.Name()))
-	}
-	// This fails, as it should, if a task has started this attempt since.
-	_ = os.Remove(dir)
 }
