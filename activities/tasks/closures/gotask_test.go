@@ -68,36 +68,11 @@ func TestServeRefusesWhatCannotWork(t *testing.T) {
 	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f, task.Slots(0)), "slots is 0; use 1 to 1024")
 }
 
-// SEED-45, SEED-46
-func TestGoResources(t *testing.T) {
+func TestGoTakesNoResources(t *testing.T) {
 	m := newMachine(t, "worker-0")
-	var loaded, flaky atomic.Int32
-	type data struct{ n int }
-	m.goProcess("worker-0", 4, map[string]any{
-		"load":  func(_ context.Context, n int) (*data, error) { loaded.Add(1); return &data{n}, nil },
-		"fails": func(context.Context) (int, error) { loaded.Add(100); return 0, errors.New("disk is gone") },
-		"flaky": func(context.Context) (*data, error) {
-			if flaky.Add(1) == 1 {
-				return nil, &task.UnavailableError{Task: "ps-1"}
-			}
-			return &data{7}, nil
-		},
-		"use": func(_ context.Context, d *data, n int) (int, error) { return d.n + n, nil },
-		"any": func(_ context.Context, d any) (any, error) { return d, nil },
-	})
-	out := m.all(using(calling(1, "use", resource(1), 1), 1), using(calling(2, "use", resource(1), 2), 1), using(calling(3, "use", resource(1), 3), 1),
-		using(calling(4, "use", resource(2), 1), 2), using(calling(5, "use", resource(2), 1), 2), using(calling(6, "use", resource(4), 1), 4))
-	assertText(t, "41", out[1])
-	assertText(t, "43", out[3])
-	assertText(t, `input InputError: Input has an error, the original exception is error("disk is gone"), error message is disk is gone.`, out[4])
-	assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
-	assert.Contains(t, out[6].Error.Message, `function "nobody has this" is not registered here`)
-	assert.EqualValues(t, 101, loaded.Load(), "each was built once")
-
-	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(calling(7, "use", resource(3), 0), 3)))
-	assertText(t, "7", m.one(using(calling(8, "use", resource(3), 0), 3)))
-	assertText(t, "error ArgumentError: use: argument 2 is of type int, but the resource given for it is of type *closures.data", m.one(using(calling(9, "use", resource(1), resource(1)), 1)))
-	assertText(t, `{"$clusterrun.resource":1}`, m.one(calling(10, "any", resource(1))))
+	m.goProcess("worker-0", 1, map[string]any{"any": func(_ context.Context, d any) (any, error) { return d, nil }})
+	assertText(t, "error ArgumentError: any is written in Go and does not take resources of Python's ClusterCoordinator", m.one(using(calling(1, "any", resource(1)), 1)))
+	assertText(t, `{"$clusterrun.resource":1}`, m.one(calling(2, "any", resource(1))))
 }
 
 // Cancelling a closure cancels its function's context.

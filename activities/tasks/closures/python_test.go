@@ -139,6 +139,7 @@ func TestPythonRefusesWhatCannotWork(t *testing.T) {
 	}, got)
 }
 
+// SEED-45, SEED-46
 func TestPythonResources(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", pythonFile(t, "resources"))

@@ -63,11 +63,10 @@ func (s *server) value(ctx context.Context, c *closure.Closure) (json.RawMessage
 	if f == nil {
 		return nil, s.unknown(c.Function)
 	}
-	find := func(id uint64) (reflect.Value, error) { return s.resources.get(ctx, s, id) }
-	if len(c.Resources) == 0 {
-		find = nil
+	if len(c.Resources) > 0 {
+		return nil, &argumentError{f.name + " is written in Go and does not take resources of Python's ClusterCoordinator"}
 	}
-	args, err := f.arguments(c.Args, c.Kwargs, find)
+	args, err := f.arguments(c.Args, c.Kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +119,8 @@ func outcomeOf(value json.RawMessage, err, cause error) closure.Outcome {
 	var panicked *panicError
 	var own *ownError
 	var argument *argumentError
-	var input *inputError
 	var unavailable *UnavailableError
 	switch {
-	case errors.As(err, &input):
-		out.Kind, out.Error.Kind = closure.OutcomeInput, closure.ErrInput
 	case errors.As(err, &panicked):
 		out.Error.Kind, out.Error.Traceback = "panic", panicked.stack
 	case errors.As(err, &own):

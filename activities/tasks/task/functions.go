@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -116,9 +114,8 @@ type argumentError struct{ message string }
 
 func (e *argumentError) Error() string { return e.message }
 
-// arguments returns a call's arguments, after the context. find returns a resource's value. It is
-// nil if there are no resources.
-func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
+// arguments returns a call's arguments, after the context.
+func (f *function) arguments(args, kwargs json.RawMessage) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
 		return nil, &argumentError{fmt.Sprintf("%s is written in Go and does not take arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
 	}
@@ -134,17 +131,6 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 	out := make([]reflect.Value, len(raw))
 	for i, b := range raw {
 		want := f.takes[min(i, len(f.takes)-1)]
-		if id := resourceIn(b); id != 0 && find != nil {
-			v, err := find(id)
-			if err != nil {
-				return nil, err
-			}
-			if !v.Type().AssignableTo(want) {
-				return nil, &argumentError{fmt.Sprintf("%s: argument %d is of type %s, but the resource given for it is of type %s", f.name, i+1, want, v.Type())}
-			}
-			out[i] = v
-			continue
-		}
 		v := reflect.New(want)
 		if err := json.Unmarshal(b, v.Interface()); err != nil {
 			return nil, &argumentError{fmt.Sprintf("%s: argument %d is %s: %v", f.name, i+1, shorten.Text(string(b), maxQuoted), err)}
@@ -172,21 +158,6 @@ func keysOf(object json.RawMessage) ([]string, error) {
 		return nil, err
 	}
 	return slices.Sorted(maps.Keys(all)), nil
-}
-
-var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
-
-// resourceIn returns the ID of the resource that an argument represents, or 0 for an ordinary
-// argument.
-func resourceIn(b json.RawMessage) uint64 {
-	if !bytes.HasPrefix(b, resourcePrefix) {
-		return 0
-	}
-	var ref map[string]uint64
-	if json.Unmarshal(b, &ref) != nil || len(ref) != 1 {
-		return 0
-	}
-	return ref[closure.ResourceKey]
 }
 
 // maxQuoted limits the part of a JSON string that an error quotes, in bytes.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -149,17 +148,3 @@ func TestOutcomes(t *testing.T) {
 	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
 	assert.Equal(t, `function "h" is not registered here; registered are f, g`, o.Error.Message)
 }
-
-func TestWhatIsAResource(t *testing.T) {
-	for text, want := range map[string]uint64{
-		`{"$clusterrun.resource":7}`: 7, `{"$clusterrun.resource": 7}`: 7,
-		`{"$clusterrun.resource":7,"a":1}`: 0, `{"$clusterrun.resource":"7"}`: 0, `{"a":7}`: 0, `7`: 0, `[]`: 0,
-	} {
-		assert.Equal(t, want, resourceIn(json.RawMessage(text)), text)
-	}
-	f := must.Get(check("f", func(context.Context, string) error { return nil }))(t)
-	_, err := f.arguments(json.RawMessage(`[{"$clusterrun.resource":7}]`), nil, func(uint64) (reflect.Value, error) { return reflect.ValueOf(1), nil })
-	require.EqualError(t, err, "f: argument 1 is of type string, but the resource given for it is of type int")
-}
-
-// Task i is delayed by i times the delay, up to the maximum.

@@ -33,8 +33,6 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // that the function has started is killed with the call only if it was started by
 // [os/exec.CommandContext].
 //
-// A per-worker resource's value is kept until its coordinator no longer needs it.
-//
 // When ctx is done, Serve waits for the functions being called, and returns the cause. Their
 // results count, except for errors. Functions with errors are called elsewhere.
 //
@@ -75,7 +73,6 @@ type server struct {
 	slots     int
 	ctx       context.Context
 	stop      context.CancelFunc
-	resources resources
 	workers   sync.WaitGroup
 	ended     chan struct{} // receives an element after a call returned
 
@@ -114,7 +111,7 @@ func (s *server) serve() error {
 // state returns a request; in.Done may be only part of s.done. s.mu must be held.
 func (s *server) state(wait float64) (in wire.ClosuresRequest) {
 	s.seq++
-	in = wire.ClosuresRequest{Process: s.name, Seq: s.seq, Resources: s.resources.known(), Wait: wait}
+	in = wire.ClosuresRequest{Process: s.name, Seq: s.seq, Wait: wait}
 	if !s.stopping {
 		in.Slots, in.Free = s.slots, s.slots-len(s.calls)
 	}
@@ -178,8 +175,6 @@ func (s *server) answered(a *wire.ClosuresAnswer, sent int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = s.done[sent:]
-	s.resources.release(a.Released)
-	s.resources.learn(a.Resources)
 	for _, id := range a.Cancel {
 		if c := s.calls[id]; c != nil {
 			c.told = true
