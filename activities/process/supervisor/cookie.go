@@ -23,6 +23,12 @@ func runHash(k runkey.Run) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// isRunHash reports whether text can be a [runHash].
+func isRunHash(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == 8
+}
+
 // cookieOf returns <instance>/<run>/<generation>/<task>/<number>.
 func cookieOf(instance, hash string, key runkey.Task, number int) string {
 	return instance + "/" + hash + "/" + strconv.Itoa(key.Generation) + "/" + key.Task + "/" + strconv.Itoa(number)

@@ -374,3 +374,16 @@ func TestTheMiddleOfATask(t *testing.T) {
 	require.NotNil(t, r.tasks[taskID{0, "worker-1"}].process(0))
 	require.NoError(t, s.Close())
 }
+
+// A user's file in the state directory is not a journal.
+func TestAnotherFileIsNoJournal(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.jsonl"), []byte("hello\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, runHash(testRun)+openJournal), nil, 0o600))
+	var read []string
+	require.NoError(t, eachJournal(dir, openJournal, func(_, hash string) error {
+		read = append(read, hash)
+		return nil
+	}))
+	require.Equal(t, []string{runHash(testRun)}, read)
+}

@@ -47,7 +47,7 @@ func eachJournal(dir, end string, do func(path, hash string) error) error {
 		return fmt.Errorf("reading the journals: %w", err)
 	}
 	for _, e := range entries {
-		if hash, ok := strings.CutSuffix(e.Name(), end); ok {
+		if hash, ok := strings.CutSuffix(e.Name(), end); ok && isRunHash(hash) {
 			if err := do(journalIn(dir, e.Name()), hash); err != nil {
 				return err
 			}
