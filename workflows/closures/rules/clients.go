@@ -45,18 +45,34 @@ func (q *Queue) client(name string) *Client {
 }
 
 // forgetClients forgets idle clients that block active ones and, if there are too many clients, the
-// oldest ones.
+// one that has been idle for longest.
 func (q *Queue) forgetClients() {
-	q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
-		many := len(q.Clients) >= maxClients && len(c.Outcomes) == 0
-		if q.kept <= maxKept && !many || q.now.Sub(c.Heard) < forgetAfter || slices.ContainsFunc(q.calls, func(one *Call) bool { return one.client == c }) {
-			return false
+	isIdle := func(c *Client) bool {
+		return q.now.Sub(c.Heard) >= forgetAfter && !slices.ContainsFunc(q.calls, func(one *Call) bool { return one.client == c })
+	}
+	if q.kept > maxKept {
+		q.Clients = slices.DeleteFunc(q.Clients, func(c *Client) bool {
+			if !isIdle(c) {
+				return false
+			}
+			for _, o := range c.Outcomes {
+				q.kept -= sizeOf(o)
+			}
+			return true
+		})
+	}
+	if len(q.Clients) < maxClients {
+		return
+	}
+	oldest := -1
+	for i, c := range q.Clients {
+		if isIdle(c) && len(c.Outcomes) == 0 && (oldest < 0 || c.Heard.Before(q.Clients[oldest].Heard)) {
+			oldest = i
 		}
-		for _, o := range c.Outcomes {
-			q.kept -= sizeOf(o)
-		}
-		return true
-	})
+	}
+	if oldest >= 0 {
+		q.Clients = slices.Delete(q.Clients, oldest, oldest+1)
+	}
 }
 
 // drop drops the outcomes that a client has received.

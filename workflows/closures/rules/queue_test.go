@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,20 @@ func TestOutcomesWaitForTheirClient(t *testing.T) {
 	assert.NotEmpty(t, s.running)
 	_, err := s.poll().Answer()
 	assert.ErrorContains(t, err, "the values of c were discarded")
+}
+
+// Of too many idle clients, only the oldest is forgotten.
+func TestTooManyClients(t *testing.T) {
+	s := newScript(t, 100)
+	for i := range maxClients {
+		s.Now(time.Unix(1_000_000+int64(i), 0))
+		s.client(strconv.Itoa(i))
+	}
+	s.client("0")
+	s.Now(time.Unix(1_100_000, 0))
+	s.client("new")
+	require.Len(t, s.Clients, maxClients)
+	assert.Equal(t, []string{"0", "2"}, []string{s.Clients[0].Name, s.Clients[1].Name})
 }
 
 // A client that schedules one closure gets its outcome with the answer. A request that is abandoned
