@@ -20,7 +20,7 @@ type Config struct {
 	Queue string
 	// Restart stops a task's process that does not return from a call although the broker has
 	// cancelled it. [Broker.ProcessEnded] must follow. Restart may block.
-	Restart func(task string)
+	Restart func(task string) error
 	// Report reports all serving tasks, sorted, to the queue, whenever they have changed. It is
 	// retried after an error.
 	Report func(ctx context.Context, serving []closure.ServingTask) error

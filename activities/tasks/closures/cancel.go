@@ -31,17 +31,30 @@ func (b *Broker) cancel(c *call, grace time.Duration) {
 		return
 	}
 	p := c.process
-	time.AfterFunc(grace, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if c.process != p || p.restarted || b.isClosed() {
-			return
-		}
-		p.restarted = true
-		b.Log.Warn("a process ignored the cancellation of a call; restarting it",
-			zap.String("task", p.task), zap.Uint64("closure", c.ID), zap.String("function", c.Function))
-		go b.Restart(p.task)
-	})
+	time.AfterFunc(grace, func() { b.restart(c, p) })
+}
+
+// restartAgain is the pause before a failed restart is tried again.
+const restartAgain = time.Second
+
+// restart restarts a process that ignored the cancellation of a call, until it succeeds.
+func (b *Broker) restart(c *call, p *process) {
+	b.mu.Lock()
+	if c.process != p || p.restarted || b.isClosed() {
+		b.mu.Unlock()
+		return
+	}
+	p.restarted = true
+	b.mu.Unlock()
+	b.Log.Warn("a process ignored the cancellation of a call; restarting it",
+		zap.String("task", p.task), zap.Uint64("closure", c.ID), zap.String("function", c.Function))
+	if b.Restart(p.task) == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.restarted = false
+	time.AfterFunc(restartAgain, func() { b.restart(c, p) })
 }
 
 func cancelledOutcome(traceback string) closure.Outcome {

@@ -3,6 +3,7 @@ package closures
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -206,12 +207,14 @@ func TestPythonWakesUpAgain(t *testing.T) {
 // If a call does not return, its process is restarted, which cancels the call.
 func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
 	m := newMachine(t, "worker-0")
+	m.restartErr = errors.New("the supervisor does not answer")
 	p := m.pyProcess("worker-0", pythonFile(t, "a_python_function_that_is_stuck_costs_its_process"))
 	outcome := make(chan closure.Outcome)
 	go func() { outcome <- m.one(calling(1, "stuck")) }()
 	require.Equal(t, "stuck", p.line())
 	m.cancel(50*time.Millisecond, 1)
 	require.Equal(t, "worker-0", <-m.restarted)
+	require.Equal(t, "worker-0", <-m.restarted, "again, because it failed")
 	require.NoError(t, p.cmd.Process.Kill())
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
 }

@@ -33,9 +33,11 @@ type machine struct {
 	mu        sync.Mutex
 	broker    *Broker
 	restarted chan string
-	serving   []closure.ServingTask
-	served    bool          // a process has served
-	reported  chan struct{} // closed by the next report
+	// restartErr is the error of a restart.
+	restartErr error
+	serving    []closure.ServingTask
+	served     bool          // a process has served
+	reported   chan struct{} // closed by the next report
 }
 
 func (m *machine) forProcess(runkey.Task, int) (taskapi.Broker, error) { return m.now(), nil }
@@ -85,8 +87,11 @@ func (m *machine) startBroker() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.broker = NewBroker(Config{
-		Log:     zap.NewNop(),
-		Restart: func(task string) { m.restarted <- task },
+		Log: zap.NewNop(),
+		Restart: func(task string) error {
+			m.restarted <- task
+			return m.restartErr
+		},
 		Report: func(_ context.Context, list []closure.ServingTask) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()

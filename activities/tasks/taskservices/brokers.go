@@ -95,7 +95,7 @@ func (b *Brokers) open(run Run) *closures.Broker {
 	in, seq := b.queueInput(&run), time.Now().UnixNano() // larger than an earlier host worker's
 	s := closures.NewBroker(closures.Config{
 		Log: b.Log.With(zap.String("run", key.WorkflowID)), Queue: b.Queue,
-		Restart: func(task string) { b.restart(key, task) },
+		Restart: func(task string) error { return b.restart(key, task) },
 		Report: func(ctx context.Context, serving []closure.ServingTask) error {
 			ctx, cancel := context.WithTimeout(ctx, tellPatience)
 			defer cancel()
@@ -167,16 +167,18 @@ func (b *Brokers) close() {
 const restartPatience = time.Minute
 
 // restart restarts a process that is stuck in a call.
-func (b *Brokers) restart(key runkey.Run, task string) {
+func (b *Brokers) restart(key runkey.Run, task string) error {
 	run, ok := b.here(key)
 	if !ok {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(b.group.Context(), restartPatience)
 	defer cancel()
-	if err := b.Config.Restart(ctx, run.Key, task); err != nil {
+	err := b.Config.Restart(ctx, run.Key, task)
+	if err != nil {
 		b.Log.Warn("could not restart a process that ignored a cancellation", zap.String("task", task), zap.Error(err))
 	}
+	return err
 }
 
 // ProcessEnded requeues the closures of a task's process that exited.
