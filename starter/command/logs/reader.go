@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -44,6 +45,13 @@ type Reader struct {
 func NewReader(a *cli.App, run *starter.Run, selected files.Selection) *Reader {
 	return &Reader{App: a, run: run, Selected: selected, Notify: a.SayUnreachable, said: map[string]bool{}}
 }
+
+const (
+	// startsWithin is how long a new run may take to start its tasks before Show reports that it has
+	// no output.
+	startsWithin = 5 * time.Second
+	startsEvery  = 200 * time.Millisecond
+)
 
 // Show shows the output. If some output is missing, it reports that and returns an error.
 func (l *Reader) Show(ctx context.Context) error {
@@ -93,6 +101,9 @@ func (l *Reader) Show(ctx context.Context) error {
 		return &cli.ExitError{Code: exitcode.Usage}
 	}
 	if l.Spec == nil && !l.shown.Load() && !l.Selected.LeavesOut() {
+		if s.Open && len(l.output.There()) == 0 && time.Since(s.Started) < startsWithin && retry.Sleep(ctx, startsEvery) == nil {
+			return l.Show(ctx)
+		}
 		return l.whyNothing(s)
 	}
 	return nil
