@@ -100,6 +100,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	assert.NotEmpty(t, fetched[string](t, held))
 	assert.Equal(t, 1, f.calls()["hold release"])
 	require.NoError(t, served.Cancel(t.Context()))
+	assert.Equal(t, spec.VerdictCancelled, f.result(serving).Verdict)
 	status := must.Get(starter.Get(f.client, busy.ID, busy.ExecutionID).Status(t.Context()))(t)
 	require.True(t, status.Open, "%+v", status.Result)
 	assert.Equal(t, before.Started, status.Started)
