@@ -68,7 +68,7 @@
 //
 // With two bounds (package lease) the deadline is a third of the lease before its expiry, which
 // leaves that third for the process to exit. An unanswered heartbeat is also sent to the run's
-// other hosts (package witness), and their answers also renew the deadline.
+// other hosts ([hostservice.Witnesses]), and their answers also renew the deadline.
 //
 // # Processes without a lease
 //

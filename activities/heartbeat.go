@@ -263,13 +263,13 @@ func (l *taskLease) renew(ctx context.Context, until int64) {
 	}
 }
 
-// reachesServer sends the server a cheap request; see [witness.Probe].
+// reachesServer sends the server a cheap request; see [hostservice.Probe].
 func (h *core) reachesServer(ctx context.Context, namespace string) bool {
 	_, err := h.Server.Identity(ctx, namespace)
 	return err == nil || server.IsGone(err)
 }
 
-// passOn forwards another host's heartbeat to the server; see [witness.Pass].
+// passOn forwards another host's heartbeat to the server; see [hostservice.Pass].
 func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer {
 	switch err := h.Server.RecordActivityHeartbeat(ctx, token, beat); {
 	case server.IsGone(err):

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
-	"github.com/clusterrun/clusterrun/activities/process/sampling"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/background"
@@ -23,7 +23,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
-	"github.com/clusterrun/clusterrun/activities/tasks/witness"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -153,9 +152,9 @@ type Host struct {
 	captures     *captures
 	silenced     *silenced
 	watch        *reconciler
-	witnesses    *witness.Witnesses
+	witnesses    *hostservice.Witnesses
 
-	samples *sampling.Sampler
+	samples *resources.Sampler
 	// pythonHook returns the directory for taskenv.Process.PythonHook.
 	pythonHook func() string
 }
@@ -175,18 +174,18 @@ func NewHost(c Config) (*Host, error) {
 		c.Metrics = metrics.New()
 	}
 	h := assemble(&core{Config: c, shipped: shipped.Open(c.StateDir), group: background.NewGroup(), plans: plans, now: time.Now})
-	h.witnesses = witness.New(h.reachesServer, h.passOn, func(run runkey.Run) (witness.Plan, error) {
+	h.witnesses = hostservice.NewWitnesses(h.reachesServer, h.passOn, func(run runkey.Run) (hostservice.WitnessPlan, error) {
 		p, err := plans.get(run)
 		if err != nil {
-			return witness.Plan{}, err
+			return hostservice.WitnessPlan{}, err
 		}
-		return witness.Plan{Generation: p.Generation, Denied: p.Denied}, nil
+		return hostservice.WitnessPlan{Generation: p.Generation, Denied: p.Denied}, nil
 	})
 	h.watch.witnesses = h.witnesses
 	if c.Files != nil {
 		c.Files.AnswerBy(h.witnesses.Answer)
 	}
-	h.samples = &sampling.Sampler{Supervisor: c.Supervisor, Group: h.group, Log: c.Log}
+	h.samples = &resources.Sampler{Supervisor: c.Supervisor, Group: h.group, Log: c.Log}
 	h.pythonHook = sync.OnceValue(func() string { return installHook(c) })
 	if c.Files != nil {
 		h.shipped = c.Files.Archives
@@ -289,7 +288,7 @@ type (
 		ships        *shipping
 		stops        *stopper
 		reservations *reservations
-		witnesses    *witness.Witnesses
+		witnesses    *hostservice.Witnesses
 
 		// strangers contains the runs for which a changed server has been logged.
 		strangers sync.Map // of runkey.Run

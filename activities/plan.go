@@ -72,7 +72,7 @@ type plan struct {
 	// Sealed reports whether further starts on this host are prevented.
 	Sealed bool `json:"sealed,omitempty"`
 	// Witnesses are the hosts that extend this host's leases, if hosts extend each other's, and
-	// Denied the promises of this host; see package witness.
+	// Denied the promises of this host; see [hostservice.Witnesses].
 	Witnesses []spec.HostService `json:"witnesses,omitempty"`
 	Denied    map[string]int64   `json:"denied,omitempty"`
 	// Notes are written by the services of the run's tasks.

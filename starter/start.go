@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Options configure how a run is started.
@@ -85,7 +85,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	}
 	if o.Sweep != nil {
 		if grid, err := o.Sweep.Grid.Parse(); err == nil {
-			options.Memo[runs.MemoTasks] = plural.Of(grid.Len(), "trial", "trials")
+			options.Memo[runs.MemoTasks] = units.Count(grid.Len(), "trial", "trials")
 		}
 	}
 	if o.Torchrun {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Fleet tracks a queue's hosts and grants them to runs. The first host to join starts the workflow.
@@ -291,7 +291,7 @@ func (f *fleetOf) check(ctx workflow.Context) {
 		StartToCloseTimeout:    checkTakes,
 		ScheduleToCloseTimeout: checkTakes,
 		RetryPolicy:            every(checkAgain),
-		Summary:                "check whether still pending: " + plural.Of(len(runs), "run", "runs"),
+		Summary:                "check whether still pending: " + units.Count(len(runs), "run", "runs"),
 	})
 	f.checking = true
 	done := workflow.ExecuteActivity(actx, spec.ActivityFleetCheck, fleet.CheckInput{Runs: runs})
@@ -312,7 +312,7 @@ func (f *fleetOf) describe(ctx workflow.Context) {
 	hosts, front := f.machine.HostsAfter("", detailRows), f.machine.Front(detailNames)
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, %s\n\n| host | state | slots used | GPUs used | runs |\n|---|---|---|---|---|\n",
-		plural.Of(f.machine.Count(), "host", "hosts"), plural.Of(f.machine.Waiting(), "run is waiting", "runs are waiting"))
+		units.Count(f.machine.Count(), "host", "hosts"), units.Count(f.machine.Waiting(), "run is waiting", "runs are waiting"))
 	for _, h := range hosts {
 		slots := "no limit"
 		if h.Slots > 0 {

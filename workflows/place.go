@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // host is one of a run's hosts.
@@ -201,7 +201,7 @@ func (pl *placer) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput
 }
 
 func reserveSummary(h *host, generation int) string {
-	s := fmt.Sprintf("%s for %s", plural.Of(len(h.tasks), "task", "tasks"), markdown.Name(h.title()))
+	s := fmt.Sprintf("%s for %s", units.Count(len(h.tasks), "task", "tasks"), markdown.Name(h.title()))
 	if generation > 0 {
 		s += fmt.Sprintf(", generation %d", generation)
 	}

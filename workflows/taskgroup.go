@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // maxOwn is the maximum number of simultaneous launches in one workflow. A run with more starts
@@ -130,7 +130,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 		WorkflowID:          spec.TaskGroupWorkflowID(info.WorkflowExecution.ID, info.OriginalRunID, in.Common.Generation, h.Name, n),
 		ParentClosePolicy:   enumspb.PARENT_CLOSE_POLICY_TERMINATE,
 		WaitForCancellation: true,
-		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.Name),
+		StaticSummary:       units.Count(len(launches), "task", "tasks") + " on " + markdown.Name(h.Name),
 	}), spec.GroupWorkflowType, in)
 	r.selector.AddFuture(group, func(f workflow.Future) {
 		var ends []lifecycle.TaskEnded

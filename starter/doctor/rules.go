@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/remedy"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Server describes a Temporal server that answers.
@@ -41,7 +41,7 @@ func CheckServer(s Server) []Finding {
 	if s.Retention > 0 && s.Retention < fewRetention {
 		all = append(all, warning(fmt.Sprintf("temporal operator namespace update --retention 30d %s", s.Namespace), "it deletes runs %s after their end", s.Retention))
 	} else if s.Retention > 0 {
-		all = append(all, ok("it keeps runs for %s", plural.Of(int(s.Retention/(24*time.Hour)), "day", "days")))
+		all = append(all, ok("it keeps runs for %s", units.Count(int(s.Retention/(24*time.Hour)), "day", "days")))
 	}
 	switch {
 	case s.AttributesErr != nil:
@@ -78,7 +78,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	var all []Finding
 	if len(silent) > 0 {
 		all = append(all, warning("start `clusterrun worker` on it again", "in the queue %s, %s silent: %s",
-			queue, plural.Of(len(silent), "host is", "hosts are"), shorten.List(silent, maxNames)))
+			queue, units.Count(len(silent), "host is", "hosts are"), shorten.List(silent, maxNames)))
 	}
 	for _, h := range hosts {
 		if h.State != fleet.HostSilent && len(h.Failing) > 0 {
@@ -99,7 +99,7 @@ func CheckMembers(queue, version string, hosts []fleet.HostStatus) []Finding {
 	case len(hosts) == 0:
 		all = append(all, ok("queue %s has no hosts; `submit` needs a `clusterrun worker`, but `run` does not", queue))
 	case len(all) == 0:
-		all = append(all, ok("%s in the queue %s, all %s", plural.Of(len(hosts), "host", "hosts"), queue, version))
+		all = append(all, ok("%s in the queue %s, all %s", units.Count(len(hosts), "host", "hosts"), queue, version))
 	}
 	return all
 }
@@ -189,11 +189,11 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 	case h.NVIDIADevices > 0 && err != nil:
 		return []Finding{problem("dmesg | grep -i -e xid -e nvrm", "nvidia-smi does not answer: %v", err)}
 	case h.NVIDIADevices > 0 && usable == 0:
-		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user cannot use any of them", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
+		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user cannot use any of them", units.Count(h.NVIDIADevices, "GPU", "GPUs"))}
 	case h.NVIDIADevices > 0:
-		return []Finding{ok("%s; the driver %s reports %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
+		return []Finding{ok("%s; the driver %s reports %d", units.Count(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
 	case usable > 0:
-		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
+		return []Finding{ok("%s", units.Count(usable, "usable GPU", "usable GPUs"))}
 	}
 	return []Finding{ok("no GPU")}
 }

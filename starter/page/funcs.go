@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -15,7 +14,7 @@ var functions = template.FuncMap{
 	"bytes":   bytesText,
 	"cell":    spec.OneLine,
 	"columns": columnsOf,
-	"count":   plural.Of,
+	"count":   units.Count,
 	"csp":     func() string { return CSP(File) },
 	"css":     func() template.CSS { return template.CSS(asset("page.css")) },
 	"cssURL":  func() string { return assetURL("page.css") },

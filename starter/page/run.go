@@ -11,7 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -187,7 +186,7 @@ func (p *RunPage) AddSpec(s *spec.RunSpec) {
 	}
 	p.Spec = string(text)
 	if more := len(p.Spec) - maxSpec; more > 0 {
-		p.Spec = p.Spec[:maxSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
+		p.Spec = p.Spec[:maxSpec] + "\n# " + units.Count(more, "byte more", "bytes more") + "\n"
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // The marks between which the table goes.
@@ -81,7 +81,7 @@ func (c *comparison) add(name, debian string, l *Launcher) {
 
 func (c *comparison) markdown() string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "On %s (%s), the best of %s:\n\n", c.machine, time.Now().UTC().Format("2 January 2006"), plural.Of(peerRounds, "round", "rounds at most"))
+	fmt.Fprintf(&t, "On %s (%s), the best of %s:\n\n", c.machine, time.Now().UTC().Format("2 January 2006"), units.Count(peerRounds, "round", "rounds at most"))
 	t.WriteString("| |")
 	for _, l := range c.columns {
 		fmt.Fprintf(&t, " %s |", l.name)

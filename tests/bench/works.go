@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 const (
@@ -46,7 +46,7 @@ func (p *Place) works(launches ...int) (list []work) {
 	launch := func(l *Launcher) Start { return l.Launch }
 	for _, n := range []int{1, someTasks} {
 		list = append(list, work{
-			name: fmt.Sprintf("`true` in %s, the whole command", plural.Of(n, "process", "processes")), unit: "ms",
+			name: fmt.Sprintf("`true` in %s, the whole command", units.Count(n, "process", "processes")), unit: "ms",
 			start: func(l *Launcher) Start {
 				if l.Stays {
 					return nil

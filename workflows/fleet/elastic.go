@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // on returns an elastic run's demand on the given number of hosts. For any other run, it returns d.
@@ -82,5 +82,5 @@ func (p *planner) most(r *run, places []place) []place {
 // whyJoining returns why an elastic run waits although it could start on its minimum.
 func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("%s on each of %d hosts, or fewer but at least %d, from %s on: %s",
-		plural.Of(r.Demand.PerHost, "slot", "slots"), r.Demand.MaxHosts, r.Demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
+		units.Count(r.Demand.PerHost, "slot", "slots"), r.Demand.MaxHosts, r.Demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
 }

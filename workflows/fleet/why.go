@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 const (
@@ -59,9 +59,9 @@ func (r *run) unguarded(h *host) room {
 func wants(d *Demand, tasks int) string {
 	var b strings.Builder
 	if d.Elastic {
-		fmt.Fprintf(&b, "%s on each of %d to %d hosts", plural.Of(d.PerHost, "slot", "slots"), d.MinHosts, d.MaxHosts)
+		fmt.Fprintf(&b, "%s on each of %d to %d hosts", units.Count(d.PerHost, "slot", "slots"), d.MinHosts, d.MaxHosts)
 	} else {
-		b.WriteString(plural.Of(tasks, "slot", "slots"))
+		b.WriteString(units.Count(tasks, "slot", "slots"))
 	}
 	switch {
 	case d.Elastic:
@@ -80,10 +80,10 @@ func wants(d *Demand, tasks int) string {
 			b.WriteString(" and all GPUs of each host")
 			break
 		} else if g.GPUs > 0 {
-			fmt.Fprintf(&b, " and %s of each host", plural.Of(g.GPUs, "GPU", "GPUs"))
+			fmt.Fprintf(&b, " and %s of each host", units.Count(g.GPUs, "GPU", "GPUs"))
 			break
 		} else if g.PerTask > 0 {
-			fmt.Fprintf(&b, " and %s for each task", plural.Of(g.PerTask, "GPU", "GPUs"))
+			fmt.Fprintf(&b, " and %s for each task", units.Count(g.PerTask, "GPU", "GPUs"))
 			break
 		}
 	}
@@ -121,7 +121,7 @@ func (p *planner) missing(r *run) string {
 		case h.isContested(r):
 			full.add("GPUs %s are not all free on %s", strings.Join(r.shape.listed, ","), h.Name)
 		case r.shape.hasGPUs:
-			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
+			free.add("%s and %s free on %s", slotsText(room.slots), units.Count(room.gpus, "GPU", "GPUs"), h.Name)
 		case room.slots >= noBound:
 			free.add("%s free on %s", slotsText(room.slots), h.Name)
 		default:
@@ -135,7 +135,7 @@ func (p *planner) missing(r *run) string {
 	}
 	text := strings.Join(parts, ", ")
 	if n := len(hosts); n < r.Demand.MinHosts {
-		return fmt.Sprintf("only %s: %s", plural.Of(n, "such host", "such hosts"), text)
+		return fmt.Sprintf("only %s: %s", units.Count(n, "such host", "such hosts"), text)
 	}
 	return text
 }
@@ -163,7 +163,7 @@ func slotsText(n int) string {
 	if n >= noBound {
 		return "any number of slots"
 	}
-	return plural.Of(n, "slot", "slots")
+	return units.Count(n, "slot", "slots")
 }
 
 // Impossible returns why the fleet's hosts could never meet a demand even if all were empty and
@@ -193,13 +193,13 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 		case !slices.Contains(hosts, h):
 			return fmt.Sprintf("host %s does not match: %s", g.Host, wants(d, r.shape.tasks))
 		case r.all(h).slots < pinned[g.Host]:
-			return fmt.Sprintf("host %s has %s; %d are needed", h.Name, plural.Of(h.Slots, "slot", "slots"), pinned[g.Host])
+			return fmt.Sprintf("host %s has %s; %d are needed", h.Name, units.Count(h.Slots, "slot", "slots"), pinned[g.Host])
 		}
 	}
 	if len(pinned) == 1 && r.shape.max == 1 {
 		for _, g := range d.Groups {
 			if g.Host != "" {
-				return fmt.Sprintf("host %s has %s; %d are needed on one host", g.Host, plural.Of(p.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
+				return fmt.Sprintf("host %s has %s; %d are needed on one host", g.Host, units.Count(p.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
 			}
 		}
 	}
@@ -229,17 +229,17 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 	case largest.fits == 0:
 		return fmt.Sprintf("no host has the capacity for a task: %s are needed", wants(d, sh.tasks))
 	case wanted > room && sh.perHost > 0:
-		return fmt.Sprintf("%s for %s each; %d are needed", plural.Of(room, "host has capacity", "hosts have capacity"),
-			plural.Of(min(sh.perHost, sh.tasks), "task", "tasks"), wanted)
+		return fmt.Sprintf("%s for %s each; %d are needed", units.Count(room, "host has capacity", "hosts have capacity"),
+			units.Count(min(sh.perHost, sh.tasks), "task", "tasks"), wanted)
 	case wanted > room:
-		return fmt.Sprintf("%s capacity; %d are needed", plural.Of(room, "host has", "hosts have"), wanted)
+		return fmt.Sprintf("%s capacity; %d are needed", units.Count(room, "host has", "hosts have"), wanted)
 	}
 	who, has := fmt.Sprintf("%d hosts together", min(sh.max, len(seats))), "have"
 	if len(seats) == 1 || sh.max == 1 {
 		who, has, total = "host "+largest.host.Name, "has", largest.fits
 	}
 	if sh.hasGPUs {
-		return fmt.Sprintf("%s %s capacity for %s with their GPUs; %d are needed", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
+		return fmt.Sprintf("%s %s capacity for %s with their GPUs; %d are needed", who, has, units.Count(total, "task", "tasks"), sh.tasks)
 	}
-	return fmt.Sprintf("%s %s %s; %d are needed", who, has, plural.Of(total, "slot", "slots"), sh.tasks)
+	return fmt.Sprintf("%s %s %s; %d are needed", who, has, units.Count(total, "slot", "slots"), sh.tasks)
 }

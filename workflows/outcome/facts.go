@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
@@ -136,7 +135,7 @@ func (f *facts) failed() {
 		}
 	}
 	if len(items) > 0 {
-		f.add(FactFailed, Bad, plural.Of(len(items), "task has failed", "tasks have failed"), "", items...)
+		f.add(FactFailed, Bad, units.Count(len(items), "task has failed", "tasks have failed"), "", items...)
 	}
 }
 
@@ -165,20 +164,20 @@ func (f *facts) silence() {
 	if len(names) > 0 {
 		text := silence(len(names)) + " for " + span(least) + " (" + spec.SilenceText(f.s.SilenceIgnoresCPU) + ")"
 		if work > 0 {
-			text += fmt.Sprintf("; %s still working", plural.Of(work, "other is", "others are"))
+			text += fmt.Sprintf("; %s still working", units.Count(work, "other is", "others are"))
 		}
 		f.list = append(f.list, Fact{FactSilent, Warning, text, names, ""})
 	}
 }
 
 // silence returns a sentence saying how many tasks are silent.
-func silence(tasks int) string { return plural.Of(tasks, "task is silent", "tasks are silent") }
+func silence(tasks int) string { return units.Count(tasks, "task is silent", "tasks are silent") }
 
 // missing adds the hosts that do not answer, and how the run will react to them.
 func (f *facts) missing() {
 	for i, h := range f.s.Silent {
 		if i == maxAlike {
-			f.add(FactMissing, Warning, "no heartbeat from "+plural.Of(len(f.s.Silent)-i, "host more", "hosts more"), "more")
+			f.add(FactMissing, Warning, "no heartbeat from "+units.Count(len(f.s.Silent)-i, "host more", "hosts more"), "more")
 			break
 		}
 		f.add(FactMissing, Warning, h.Text(f.now)+f.fate(h), h.Host)
@@ -226,14 +225,14 @@ func (f *facts) restarts() {
 			waiting = append(waiting, t.Name)
 		}
 		if t.Restarts > f.s.Generation {
-			again = append(again, fmt.Sprintf("%s (%s)", t.Name, plural.Of(t.Restarts-f.s.Generation, "time", "times")))
+			again = append(again, fmt.Sprintf("%s (%s)", t.Name, units.Count(t.Restarts-f.s.Generation, "time", "times")))
 		}
 	}
 	if len(waiting) > 0 {
-		f.add(FactRestarting, Warning, plural.Of(len(waiting), "task waits", "tasks wait")+" to be started again", "", waiting...)
+		f.add(FactRestarting, Warning, units.Count(len(waiting), "task waits", "tasks wait")+" to be started again", "", waiting...)
 	}
 	if len(again) > 0 {
-		f.add(FactRestarted, Active, plural.Of(len(again), "task was", "tasks were")+" started again", "", again...)
+		f.add(FactRestarted, Active, units.Count(len(again), "task was", "tasks were")+" started again", "", again...)
 	}
 	for _, r := range f.s.GroupRestarts {
 		f.add(FactRestarted, Active, Restart(r), fmt.Sprint("group ", r.Generation))
@@ -268,7 +267,7 @@ func (f *facts) remains() {
 			f.add(FactMemory, Warning, e.task+": "+e.exit.OOMText(), e.task)
 		}
 		if e.exit != nil && e.exit.LeftBehind > 0 {
-			f.add(FactLeft, Note, fmt.Sprintf("%s exited and left %s running, killed after the grace period (stop.grace)", e.task, plural.Of(e.exit.LeftBehind, "process", "processes")), e.task)
+			f.add(FactLeft, Note, fmt.Sprintf("%s exited and left %s running, killed after the grace period (stop.grace)", e.task, units.Count(e.exit.LeftBehind, "process", "processes")), e.task)
 		}
 	}
 }
@@ -309,7 +308,7 @@ func Dropped(r *spec.RunResult) string {
 func (f *facts) rules() {
 	s := f.s
 	if a := s.Archive; a != nil {
-		f.add(FactRule, Note, fmt.Sprintf("it ships %s in %s, SHA-256 %s", units.Bytes(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest), "")
+		f.add(FactRule, Note, fmt.Sprintf("it ships %s in %s, SHA-256 %s", units.Bytes(int64(a.Size)), units.Count(a.Files, "file", "files"), a.Digest), "")
 	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep {
 		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")

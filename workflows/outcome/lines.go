@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 const (
@@ -70,7 +70,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 	}
 	for _, s := range r.SharedMemory {
 		w.line("/dev/shm on %s: %d of %d MiB are in %s left by earlier processes of the run (see clean_shm)",
-			s.Host, s.Left>>20, s.Size>>20, plural.Of(s.Files, "file", "files"))
+			s.Host, s.Left>>20, s.Size>>20, units.Count(s.Files, "file", "files"))
 	}
 	for _, problem := range r.NotReleased {
 		w.line("Not released: %s", problem)
@@ -369,6 +369,6 @@ func (w *writer) leftOut() {
 		w.line("Not included because the returned values are too large in total: %s. Each is in result.json in its process's log directory.", list(o.Values))
 	}
 	if o.Tasks > 0 {
-		w.line("The run has too many tasks for its result: %s omitted", plural.Of(o.Tasks, "was", "were"))
+		w.line("The run has too many tasks for its result: %s omitted", units.Count(o.Tasks, "was", "were"))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // names writes which tasks had the given fate.
@@ -19,7 +19,7 @@ func (w *writer) names(names []string, one, many, why string) {
 		if n > maxOthers {
 			names = ranges(names)
 		}
-		w.line("%s%s: %s", plural.Of(n, one, many), why, list(names))
+		w.line("%s%s: %s", units.Count(n, one, many), why, list(names))
 	}
 }
 
@@ -110,7 +110,7 @@ func (w *writer) othersFailed() {
 		}
 		told = append(told, fmt.Sprintf("%s (%s%s)", list(ranges(shared[how])), each, how))
 	}
-	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
+	w.line("%s%s: %s", units.Count(len(others), "other failed", "others failed"), after, list(told))
 }
 
 // ranges folds consecutive task names, such as worker-4 to worker-9.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // outOfTime names the tasks that were unfinished when a time limit expired.
@@ -59,7 +59,7 @@ func (w *writer) outOfTime() {
 	}
 	w.quote(f.Message, false)
 	if failures > 1 {
-		w.line("%s after it", plural.Of(failures-1, "other failed", "others failed"))
+		w.line("%s after it", units.Count(failures-1, "other failed", "others failed"))
 	}
 	w.logs(*f)
 }
@@ -80,7 +80,7 @@ func (w *writer) printed() {
 		w.line("%s (rank %d) printed an error%s: %s", place(t.Name, t.Host), t.Rank, age, t.Exit.Printed)
 	}
 	if more := len(all) - maxOthers; more > 0 {
-		w.line("and so did %s", plural.Of(more, "other task", "other tasks"))
+		w.line("and so did %s", units.Count(more, "other task", "other tasks"))
 	}
 }
 
@@ -141,6 +141,6 @@ func (w *writer) traces() {
 		w.path("Flight Recorder of "+t.Name, t.Exit.TraceFile)
 	}
 	if more := len(traced) - maxFiles; more > 0 {
-		w.line("and %s more of the Flight Recorder, each next to the logs of its task", plural.Of(more, "file", "files"))
+		w.line("and %s more of the Flight Recorder, each next to the logs of its task", units.Count(more, "file", "files"))
 	}
 }

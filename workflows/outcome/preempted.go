@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // StopNotice returns how much time tasks with a notice have left, what happens next, and why.
@@ -27,7 +27,7 @@ func StopNotice(n spec.StopNotice, now time.Time) string {
 func Preempted(times int, since time.Time, zone *time.Location) string {
 	var parts []string
 	if times > 0 {
-		parts = append(parts, "preempted "+plural.Of(times, "time", "times"))
+		parts = append(parts, "preempted "+units.Count(times, "time", "times"))
 	}
 	if !since.IsZero() {
 		parts = append(parts, "pending again since "+since.In(zone).Format(time.DateTime))

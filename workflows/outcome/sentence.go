@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	words "github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Headline describes the end of the run with that ID. It includes the exit code if the sentence
@@ -44,10 +44,10 @@ func afterAll(r *spec.RunResult) string {
 	if again := r.Generation - r.Preemptions; r.Generation > 0 {
 		var all []string
 		if again > 0 {
-			all = append(all, plural.Of(again, "restart", "restarts")+" of the group")
+			all = append(all, units.Count(again, "restart", "restarts")+" of the group")
 		}
 		if r.Preemptions > 0 {
-			all = append(all, plural.Of(r.Preemptions, "preemption", "preemptions"))
+			all = append(all, units.Count(r.Preemptions, "preemption", "preemptions"))
 		}
 		return ", after " + strings.Join(all, " and ")
 	}
@@ -56,7 +56,7 @@ func afterAll(r *spec.RunResult) string {
 		n += t.Restarts
 	}
 	if n > 0 {
-		return ", after " + plural.Of(n, "restart", "restarts")
+		return ", after " + units.Count(n, "restart", "restarts")
 	}
 	return ""
 }
@@ -87,7 +87,7 @@ func Sentence(r *spec.RunResult) string {
 		return "An operator asked all tasks to stop, because of an error: " + firstLine(r.OperatorError.String())
 	case f != nil && silent(r):
 		all := which(r, func(t *spec.TaskResult) bool { return t.Exit.Cause == spec.CauseSilence })
-		return plural.Of(len(all), "task was", "tasks were") + " silent, and stopped for that (on_silence): " + list(words.Of(all, func(t *spec.TaskResult) string { return t.Name }))
+		return units.Count(len(all), "task was", "tasks were") + " silent, and stopped for that (on_silence): " + list(words.Of(all, func(t *spec.TaskResult) string { return t.Name }))
 	case f != nil:
 		return ofFailure(*f)
 	}

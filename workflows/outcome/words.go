@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // before returns, as part of a sentence, how long before g's exit the error in f was printed.
@@ -95,7 +95,7 @@ func afterRestarts(f spec.Failure) string {
 	if f.Restarts == 0 {
 		return ""
 	}
-	text := ", after " + plural.Of(f.Restarts, "restart", "restarts")
+	text := ", after " + units.Count(f.Restarts, "restart", "restarts")
 	if f.OfGroup {
 		text += " of the group"
 	}

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Hosts describes where the tasks run, and on how many hosts. In YAML and JSON, it may be a plain
@@ -157,9 +157,9 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	case c.isMalformed("hosts.count") || least < 1 || least > most:
 		return
 	case most > n:
-		c.add("hosts.count", fmt.Sprintf("is %s, but the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "use at least one task per host, or fewer hosts")
+		c.add("hosts.count", fmt.Sprintf("is %s, but the run has only %s", h.Count, units.Count(n, "task", "tasks")), "use at least one task per host, or fewer hosts")
 	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != most:
-		c.add("hosts.per_host", fmt.Sprintf("%s with %d on each host do not make %s", plural.Of(n, "task", "tasks"), *h.PerHost, plural.Of(most, "host", "hosts")),
+		c.add("hosts.per_host", fmt.Sprintf("%s with %d on each host do not make %s", units.Count(n, "task", "tasks"), *h.PerHost, units.Count(most, "host", "hosts")),
 			fmt.Sprintf("change the number of tasks to %d, or omit count or per_host", most**h.PerHost))
 	case len(pinned) > most:
 		c.add("hosts.count", fmt.Sprintf("is %s, but the addresses name %s", h.Count, shorten.List(pinned, 3)), "omit it, or correct the addresses")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -256,9 +255,9 @@ func (s Slow) String() string {
 
 func (s Slow) count() string {
 	if s.Barriers {
-		return plural.Of(s.Steps, "round", "rounds")
+		return units.Count(s.Steps, "round", "rounds")
 	}
-	return plural.Of(s.Steps, "step", "steps")
+	return units.Count(s.Steps, "step", "steps")
 }
 
 // GroupRestart is a restart of the whole task group.

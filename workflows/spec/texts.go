@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Error messages in the wording of other systems, which users know. Programs and people search logs
@@ -25,7 +25,7 @@ func (e Exit) BadResult() bool {
 
 // OOMText describes what the kernel killed to free memory while the process ran.
 func (e Exit) OOMText() string {
-	text := "the kernel killed " + plural.Of(e.OOMKills, "process", "processes")
+	text := "the kernel killed " + units.Count(e.OOMKills, "process", "processes")
 	switch e.OOMScope {
 	case "task":
 		return text + " of the task to free memory"

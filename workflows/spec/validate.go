@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // MaxTasks limits a run's tasks.
@@ -141,7 +141,7 @@ func checkLogs(c *checker, s *RunSpec) {
 		case r < 0 || r >= MaxTasks:
 			c.add(p, fmt.Sprintf("there is no local rank %d", r), fmt.Sprintf("local ranks are 0 to %d", MaxTasks-1))
 		case n > 0 && r >= n:
-			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they are 0 to %d", n-1))
+			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, units.Count(n, "task", "tasks")), fmt.Sprintf("they are 0 to %d", n-1))
 		}
 	}
 	checkFilter(c, s)
@@ -165,7 +165,7 @@ func checkMask(c *checker, path, text, number, owner string, tasks int) {
 		return
 	}
 	if tasks > 0 && m.highest() >= tasks {
-		c.add(path, fmt.Sprintf("names %s %d, but %s has %s", number, m.highest(), owner, plural.Of(tasks, "task", "tasks")), fmt.Sprintf("they are 0 to %d", tasks-1))
+		c.add(path, fmt.Sprintf("names %s %d, but %s has %s", number, m.highest(), owner, units.Count(tasks, "task", "tasks")), fmt.Sprintf("they are 0 to %d", tasks-1))
 	}
 }
 

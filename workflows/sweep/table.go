@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // parseTable parses CSV according to RFC 4180. Empty lines are skipped.
@@ -35,7 +35,7 @@ func parseTable(text string) (*Trials, error) {
 			}
 		case len(row) != len(t.names):
 			return nil, fmt.Errorf("line %d: it has %s, but the first line has %s. Add a value for each parameter",
-				line, plural.Of(len(row), "column", "columns"), plural.Of(len(t.names), "name", "names"))
+				line, units.Count(len(row), "column", "columns"), units.Count(len(t.names), "name", "names"))
 		case len(t.rows) == MaxTrials:
 			return nil, fmt.Errorf("line %d: it is trial %d, but a sweep has at most %d. Divide the table into several", line, MaxTrials+1, MaxTrials)
 		default:

@@ -44,7 +44,16 @@
 // Anyone who may query a run's status receives the token from the run. Requests without a valid
 // token always get the answer 404, whatever the reason.
 //
-// Questions about leases require a separate token, which only the run's hosts receive.
+// # Witnesses
+//
+// [Witnesses] asks a run's other hosts about the Temporal server for a host that cannot reach it,
+// and answers such questions. Package lease defines the rules.
+//
+// A host answers by trying. A probe, which all questions share, checks whether the server answers
+// this host. If so, the host forwards the question's heartbeat, and replies with the server's
+// answer. Otherwise it reports no contact, unless it has promised the run to deny. It keeps its
+// assurances in memory, by run and generation, and its promises in the run's plan. Questions
+// require a separate token, which only the run's hosts receive.
 //
 // The certificate is created once and kept in the state directory. Clients identify it by its
 // fingerprint, which they also receive from the run. So it need not be signed by an authority, and

@@ -19,7 +19,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -192,7 +191,7 @@ func (l *Listing) tooLarge(limit int64) error {
 	})
 	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + units.Bytes(sizes[name]) })
 	return fmt.Errorf("%s has %s in %s, but at most %s can be shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
-		l.Dir, units.Bytes(l.Size), plural.Of(l.Files, "file", "files"), units.Bytes(limit), strings.Join(largest, ", "))
+		l.Dir, units.Bytes(l.Size), units.Count(l.Files, "file", "files"), units.Bytes(limit), strings.Join(largest, ", "))
 }
 
 // Pack packs a directory into a file in the directory tmp, which it creates if necessary.

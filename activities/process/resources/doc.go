@@ -1,6 +1,7 @@
 // Package resources divides a host's GPUs and CPUs among a run's tasks on it, by the spec's
 // `devices` and `cpus`. [Read] lists the host's devices, and [Inventory.Split], which is pure,
-// assigns them.
+// assigns them. A [Sampler] measures the processes' use of processors,
+// memory and GPUs.
 //
 // A list is shared, in local rank order, by the host's tasks of the types that use it. A type with
 // its own list divides it among its own tasks; all other types use the run's list. Two lists in a

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Share is a task's share of its host.
@@ -70,7 +70,7 @@ func (inv Inventory) deal(s *spec.RunSpec, host string, tasks, added []spec.Task
 	if wanted > has {
 		return nil, []spec.Problem{{
 			Path:    "gpus_per_task",
-			Message: fmt.Sprintf("%s on host %s need %s, but it has %d for them", plural.Of(len(tasks), "task", "tasks"), host, plural.Of(wanted, "GPU", "GPUs"), has),
+			Message: fmt.Sprintf("%s on host %s need %s, but it has %d for them", units.Count(len(tasks), "task", "tasks"), host, units.Count(wanted, "GPU", "GPUs"), has),
 			Remedy:  "use fewer tasks, or fewer GPUs for each",
 		}}
 	}
@@ -169,7 +169,7 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	}
 	if len(devices) < m {
 		return nil, &spec.Problem{
-			Message: fmt.Sprintf("%d tasks on host %[4]s share %[2]s (%[3]s), but each needs one", m, plural.Of(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
+			Message: fmt.Sprintf("%d tasks on host %[4]s share %[2]s (%[3]s), but each needs one", m, units.Count(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
 			Remedy:  "set devices: [] for some types, or use fewer tasks",
 		}
 	}
@@ -201,7 +201,7 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 			}
 		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
-				Message: fmt.Sprintf("device %s does not exist on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
+				Message: fmt.Sprintf("device %s does not exist on host %s, which has %s, numbered from 0", d, host, units.Count(g.Count, "device", "devices")),
 				Remedy:  "list existing ones, or write auto for all",
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // report is the capture of one task.
@@ -35,7 +35,7 @@ func (r *report) write(w io.Writer) error {
 		p.write(b)
 	}
 	if r.unshown > 0 {
-		fmt.Fprintf(b, "\n%s not shown\n", plural.Of(r.unshown, "more process is", "more processes are"))
+		fmt.Fprintf(b, "\n%s not shown\n", units.Count(r.unshown, "more process is", "more processes are"))
 	}
 	return b.Flush()
 }
@@ -43,7 +43,7 @@ func (r *report) write(w io.Writer) error {
 func (p *process) write(w io.Writer) {
 	command := cmp.Or(p.command, "["+printable(p.Name, maxLine)+"]")
 	fmt.Fprintf(w, "\n=== process %d: %s\n", p.pid, command)
-	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", stateWord(p.Stat), p.State, p.PPID, plural.Of(p.Threads, "thread", "threads"), p.User+p.System)
+	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", stateWord(p.Stat), p.State, p.PPID, units.Count(p.Threads, "thread", "threads"), p.User+p.System)
 	for _, gap := range p.gaps {
 		fmt.Fprintf(w, "%s\n", gap)
 	}
@@ -67,7 +67,7 @@ func (p *process) write(w io.Writer) {
 		p.threads[i].write(w)
 	}
 	if p.unshown > 0 {
-		fmt.Fprintf(w, "%s not shown\n", plural.Of(p.unshown, "more thread is", "more threads are"))
+		fmt.Fprintf(w, "%s not shown\n", units.Count(p.unshown, "more thread is", "more threads are"))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Functions holds the functions that a process offers; see [Task.Serve].
@@ -146,7 +146,7 @@ func (f *function) count() string {
 	if f.variadic {
 		n, least = n-1, "at least "
 	}
-	return least + plural.Of(n, "argument", "arguments")
+	return least + units.Count(n, "argument", "arguments")
 }
 
 func keysOf(object json.RawMessage) ([]string, error) {

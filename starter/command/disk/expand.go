@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // expand returns the IDs of the runs that args name. A pattern stands for the ended runs that
@@ -126,7 +126,7 @@ func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir 
 	}
 	switch {
 	case len(ended) > 0 && len(open) > 0:
-		a.Say("%s: leaving %s: %s", pattern, plural.Of(len(open), "open run", "open runs"), shorten.List(open, 5))
+		a.Say("%s: leaving %s: %s", pattern, units.Count(len(open), "open run", "open runs"), shorten.List(open, 5))
 	case len(open) > 0:
 		return nil, fmt.Errorf("%s: all matching runs are open: %s; stop them with `clusterrun stop`", pattern, shorten.List(open, 5))
 	case len(ended) == 0:

@@ -17,7 +17,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/internal/temporalapi"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -114,7 +113,7 @@ func (r *removals) add(a *cli.App, of removal) {
 	case r.DryRun:
 		fmt.Fprintf(a.Out, "would remove: %s (%s%s)\n", of.RunID, of.kind(), units.Bytes(of.Bytes))
 	default:
-		fmt.Fprintf(a.Out, "removed: %s (%s%s, and %s on the server)\n", of.RunID, of.kind(), units.Bytes(of.Bytes), plural.Of(of.Workflows, "workflow", "workflows"))
+		fmt.Fprintf(a.Out, "removed: %s (%s%s, and %s on the server)\n", of.RunID, of.kind(), units.Bytes(of.Bytes), units.Count(of.Workflows, "workflow", "workflows"))
 	}
 }
 
@@ -132,7 +131,7 @@ func (r *removals) end(a *cli.App, errs []error) error {
 		did = "would free"
 	}
 	return errors.Join(append(errs, a.Print(r, func() {
-		a.Say("%s %s of %s", did, units.Bytes(r.Bytes), plural.Of(len(r.Runs), "run", "runs"))
+		a.Say("%s %s of %s", did, units.Bytes(r.Bytes), units.Count(len(r.Runs), "run", "runs"))
 	}))...)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 func Policy(a *cli.App) *cobra.Command {
@@ -75,7 +75,7 @@ func printDecisions(a *cli.App, d workers.Decisions) error {
 		}
 	}
 	if tasks > 0 {
-		denied = append(denied, plural.Of(tasks, "task is denied", "tasks are denied"))
+		denied = append(denied, units.Count(tasks, "task is denied", "tasks are denied"))
 	}
 	if d.Notify != nil {
 		lines = append(lines, "notify: "+decisionText(*d.Notify))

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 func Show(a *cli.App) *cobra.Command {
@@ -174,9 +174,9 @@ func gridLines(of *sweep.Spec) string {
 		return err.Error()
 	}
 	array := cmp.Or(of.Grid.Product, "a table of "+strings.Join(grid.Names(), ", "))
-	text := fmt.Sprintf("%s, at most %d at a time: %s", plural.Of(grid.Len(), "trial", "trials"), of.AtMost, spec.EscapeControl(array))
+	text := fmt.Sprintf("%s, at most %d at a time: %s", units.Count(grid.Len(), "trial", "trials"), of.AtMost, spec.EscapeControl(array))
 	if of.MaxFailures != nil {
-		text += fmt.Sprintf("\nno more trials start after %s", plural.Of(*of.MaxFailures+1, "failure", "failures"))
+		text += fmt.Sprintf("\nno more trials start after %s", units.Count(*of.MaxFailures+1, "failure", "failures"))
 	}
 	if of.Grid.Product != "" {
 		return text

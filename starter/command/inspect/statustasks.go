@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 const (
@@ -66,7 +66,7 @@ func lastOutput(at time.Time) string {
 // printSummary writes the number of tasks in each state, and the unusual tasks.
 func printSummary(out io.Writer, s *starter.Status) {
 	words := s.Doing()
-	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), outcome.TallyOf(words))
+	fmt.Fprintf(out, "%s: %s\n\n", units.Count(len(s.Tasks), "task", "tasks"), outcome.TallyOf(words))
 	printTallies(out, s.Tasks, words)
 	odd := outcome.Odd(words)
 	if len(odd) == 0 {
@@ -114,7 +114,7 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	}
 	w.Flush()
 	if more := len(hosts) - len(shown); more > 0 {
-		fmt.Fprintf(out, "and %s\n", plural.Of(more, "host more", "hosts more"))
+		fmt.Fprintf(out, "and %s\n", units.Count(more, "host more", "hosts more"))
 	}
 }
 

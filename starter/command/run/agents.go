@@ -29,7 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // agentsOf describes this agent's role in a run that several agents form together. If agents meet,
@@ -275,7 +275,7 @@ func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunR
 	}
 	changed := *r
 	changed.Message = fmt.Sprintf("%d of %s joined at %s within %s. Start `clusterrun torchrun` on the other hosts with the same endpoint and --rdzv-id, or wait longer with --rdzv-conf join_timeout=SECONDS.",
-		g.count.Load(), plural.Of(m.Least, "agent", "agents"), m.Endpoint(), m.Timeout)
+		g.count.Load(), units.Count(m.Least, "agent", "agents"), m.Endpoint(), m.Timeout)
 	return &changed
 }
 

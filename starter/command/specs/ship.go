@@ -23,7 +23,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -156,7 +155,7 @@ const progressEvery = 5 * time.Second
 // progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 	total := units.Bytes(int64(archive.Size))
-	a.Say("shipping %s (%s) to %s", total, plural.Of(archive.Files, "file", "files"), to)
+	a.Say("shipping %s (%s) to %s", total, units.Count(archive.Files, "file", "files"), to)
 	r := &observed{Reader: archive.Reader(), closed: make(chan struct{})}
 	go func() {
 		ticker := time.NewTicker(progressEvery)

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // SpecFlags holds the flags that build a spec, or change one from a file: those for the fields
@@ -178,7 +178,7 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 		return &slots, nil
 	case *n > slots:
 		return nil, fmt.Errorf("%s need %s, but -H or --hostfile gives this machine %d; write -H localhost:%d",
-			plural.Of(*n, "task", "tasks"), plural.Of(*n, "slot", "slots"), slots, *n)
+			units.Count(*n, "task", "tasks"), units.Count(*n, "slot", "slots"), slots, *n)
 	}
 	return n, nil
 }

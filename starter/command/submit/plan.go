@@ -13,7 +13,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
@@ -65,11 +64,11 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 		for _, h := range hosts {
 			fmt.Fprintf(a.Out, "%s: %s\n", h.Host, h.List())
 			if h.Slots > 0 {
-				a.Say("%s has %s for these %d tasks, and accepts nothing else meanwhile", h.Host, plural.Of(h.Slots, "slot", "slots"), len(h.Tasks))
+				a.Say("%s has %s for these %d tasks, and accepts nothing else meanwhile", h.Host, units.Count(h.Slots, "slot", "slots"), len(h.Tasks))
 			}
 		}
 		if ships != nil {
-			a.Say("it would ship %s in %s of %s", units.Bytes(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)
+			a.Say("it would ship %s in %s of %s", units.Bytes(ships.Size), units.Count(ships.Files, "file", "files"), ships.Dir)
 		}
 		if plan.Refusal != "" {
 			a.Say("%s", plan.Refusal)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 func Validate(a *cli.App) *cobra.Command {
@@ -70,7 +70,7 @@ func validate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "ok: %s\n", plural.Of(len(s.TaskList()), "task", "tasks"))
+	fmt.Fprintf(a.Out, "ok: %s\n", units.Count(len(s.TaskList()), "task", "tasks"))
 	return nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // submitEnd limits how long the host worker that submit started takes to exit without tasks.
@@ -103,5 +103,5 @@ func endWorker(ctx context.Context, dir string, pid int) error {
 func heldRuns(held []runkey.Run) string {
 	names := list.Of(held, func(run runkey.Run) string { return run.WorkflowID })
 	slices.Sort(names)
-	return plural.Of(len(names), "run", "runs") + " (" + shorten.List(names, NamesMost) + ")"
+	return units.Count(len(names), "run", "runs") + " (" + shorten.List(names, NamesMost) + ")"
 }

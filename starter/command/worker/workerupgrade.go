@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // upgradePatience limits the wait for an upgrade's outcome.
@@ -46,7 +46,7 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 		return fmt.Errorf("the host worker with pid %d was not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
 	}
 	return a.Print(after, func() {
-		a.Say("the host worker with pid %d is now clusterrun %s (before: %s); %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+		a.Say("the host worker with pid %d is now clusterrun %s (before: %s); %s", after.PID, after.Version, before.Version, units.Count(after.Living, "process continues", "processes continue"))
 		if after.Supervisor != after.Version {
 			a.Say("its supervisor remains clusterrun %s and exits when no run is open on this host; start it again then, unless a service manager does", after.Supervisor)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/list"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // Slots returns the total number of slots. ok is false if a host's slots are unknown.
@@ -27,7 +27,7 @@ func Slots(hosts []Host) (n int, ok bool) {
 func Limit(h Host, n int) (Host, error) {
 	if !h.Implied && h.Slots > 0 && h.Slots < n {
 		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; increase its slots",
-			plural.Of(n, "task", "tasks"), h.Name, h.Slots)
+			units.Count(n, "task", "tasks"), h.Name, h.Slots)
 	}
 	h.Slots = n
 	return h, nil
@@ -58,12 +58,12 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal bool) error {
 	total, _ := Slots(hosts)
 	if tasks > total {
 		return fmt.Errorf("%s need %s, but -H or --hostfile lists %d (%s); add slots, or use fewer tasks",
-			plural.Of(tasks, "task", "tasks"), plural.Of(tasks, "slot", "slots"), total, listed(hosts))
+			units.Count(tasks, "task", "tasks"), units.Count(tasks, "slot", "slots"), total, listed(hosts))
 	}
 	for i := range room {
 		if room[i] < 0 {
 			return fmt.Errorf("host %s has %s, but %d tasks have its address; increase its slots",
-				hosts[i].Name, plural.Of(hosts[i].Slots, "slot", "slots"), hosts[i].Slots-room[i])
+				hosts[i].Name, units.Count(hosts[i].Slots, "slot", "slots"), hosts[i].Slots-room[i])
 		}
 	}
 	at := 0

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
 // BatchEnded records the result of a batch.
@@ -136,7 +136,7 @@ func (q *Queue) lost(it *Item, o closure.Outcome) {
 		return
 	}
 	q.giveUp(it, fmt.Sprintf("closure %d (%s) is not retried again: %s exited while executing it, the last one on %s",
-		it.ID, it.Function, plural.Of(it.Losses, "process", "processes"), o.Task), o.Task)
+		it.ID, it.Function, units.Count(it.Losses, "process", "processes"), o.Task), o.Task)
 }
 
 // giveUp completes a closure with an error.

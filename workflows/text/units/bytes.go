@@ -2,15 +2,13 @@ package units
 
 import (
 	"fmt"
-
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // Bytes formats a number of bytes with a readable unit.
 func Bytes(n int64) string {
 	const kib = 1 << 10
 	if n < kib {
-		return plural.Of(int(n), "byte", "bytes")
+		return Count(int(n), "byte", "bytes")
 	}
 	v, unit := float64(n)/kib, 0
 	for units := []string{"KiB", "MiB", "GiB", "TiB"}; ; unit++ {

@@ -1,2 +1,2 @@
-// Package units formats numbers of bytes and durations with readable units.
+// Package units formats counts, sizes and durations with readable units.
 package units

@@ -1,4 +1,4 @@
-package witness
+package hostservice
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/lease"
@@ -21,8 +20,8 @@ type Pass func(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Ans
 // Probe reports whether the server answers this host.
 type Probe func(ctx context.Context, namespace string) bool
 
-// Plan is a host's knowledge about a run.
-type Plan struct {
+// WitnessPlan is a host's knowledge about a run.
+type WitnessPlan struct {
 	Generation int
 	// Denied holds the host's promises, by task.
 	Denied map[string]int64
@@ -42,7 +41,7 @@ const (
 type Witnesses struct {
 	probe Probe
 	pass  Pass
-	plan  func(runkey.Run) (Plan, error)
+	plan  func(runkey.Run) (WitnessPlan, error)
 	began int64
 
 	probing  sync.Mutex // held during a probe
@@ -51,7 +50,7 @@ type Witnesses struct {
 
 	mu      sync.Mutex
 	memory  map[generation]*lease.Witness
-	clients map[client]*hostservice.Client
+	clients map[witnessKey]*Client
 }
 
 type generation struct {
@@ -59,22 +58,22 @@ type generation struct {
 	number int
 }
 
-type client struct {
+type witnessKey struct {
 	run                         runkey.Run
 	address, token, fingerprint string
 }
 
-// New returns the witnesses of a starting host worker.
-func New(probe Probe, pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses {
+// NewWitnesses returns the witnesses of a starting host worker.
+func NewWitnesses(probe Probe, pass Pass, plan func(runkey.Run) (WitnessPlan, error)) *Witnesses {
 	return &Witnesses{
 		probe: probe, pass: pass, plan: plan, began: supervisor.BootNanos(),
-		memory: map[generation]*lease.Witness{}, clients: map[client]*hostservice.Client{},
+		memory: map[generation]*lease.Witness{}, clients: map[witnessKey]*Client{},
 	}
 }
 
 // Answer answers a question from another host of the run.
-func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Question) lease.Answer {
-	if !isOf(q.Token, run.WorkflowID) {
+func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q Question) lease.Answer {
+	if !isTokenOf(q.Token, run.WorkflowID) {
 		return lease.Denied
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(passTakes, q.Within))
@@ -106,7 +105,7 @@ func (w *Witnesses) answers(namespace string) bool {
 }
 
 // of returns the memory about the plan's generation. w.mu must be held.
-func (w *Witnesses) of(run runkey.Run, p Plan) *lease.Witness {
+func (w *Witnesses) of(run runkey.Run, p WitnessPlan) *lease.Witness {
 	g := generation{run, p.Generation}
 	m := w.memory[g]
 	if m == nil {
@@ -136,7 +135,7 @@ func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64
 }
 
 // Ask queries the hosts concurrently, until ctx is done.
-func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) lease.Answer {
+func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q Question) lease.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	each := w.each(ctx, run, others, q)
@@ -152,7 +151,7 @@ func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostS
 
 // Reaches reports whether all hosts answer.
 func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.HostService) bool {
-	each := w.each(ctx, run, others, hostservice.Question{})
+	each := w.each(ctx, run, others, Question{})
 	for range others {
 		if <-each == "" {
 			return false
@@ -162,10 +161,10 @@ func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.H
 }
 
 // each queries all hosts concurrently. The answer of an unresponsive host is empty.
-func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) <-chan lease.Answer {
+func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.HostService, q Question) <-chan lease.Answer {
 	answers := make(chan lease.Answer, len(others))
 	for _, s := range others {
-		c := w.client(run, s)
+		c := w.clientOf(run, s)
 		go func() {
 			a, _ := c.Ask(ctx, q)
 			answers <- a
@@ -174,13 +173,13 @@ func (w *Witnesses) each(ctx context.Context, run runkey.Run, others []spec.Host
 	return answers
 }
 
-func (w *Witnesses) client(run runkey.Run, s spec.HostService) *hostservice.Client {
+func (w *Witnesses) clientOf(run runkey.Run, s spec.HostService) *Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := client{run, s.Address, s.Token, s.Fingerprint}
+	k := witnessKey{run, s.Address, s.Token, s.Fingerprint}
 	c := w.clients[k]
 	if c == nil {
-		c = hostservice.NewClient(s, run.RunID)
+		c = NewClient(s, run.RunID)
 		w.clients[k] = c
 	}
 	return c
@@ -206,9 +205,9 @@ func (w *Witnesses) Forget(run runkey.Run) {
 // workflowOfToken is the field number of the workflow ID in a task token.
 const workflowOfToken = 2
 
-// isOf reports whether a task token belongs to a run's workflow or one of its groups: hosts
+// isTokenOf reports whether a task token belongs to a run's workflow or one of its groups: hosts
 // forward only their own run's heartbeats.
-func isOf(token []byte, workflow string) bool {
+func isTokenOf(token []byte, workflow string) bool {
 	for len(token) > 0 {
 		number, kind, n := protowire.ConsumeTag(token)
 		if n < 0 {

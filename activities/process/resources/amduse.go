@@ -1,4 +1,4 @@
-package sampling
+package resources
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
@@ -29,14 +28,14 @@ func readAMDUse(root string) ([]supervisor.GPUProcess, time.Duration, error) {
 	for _, file := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		// A process opens all GPUs that it sees, and uses those where it has memory.
-		if bytes := resources.ReadNumber(file); err == nil && bytes > 0 {
+		if bytes := ReadNumber(file); err == nil && bytes > 0 {
 			gpu := strings.TrimPrefix(filepath.Base(file), "vram_")
 			processes = append(processes, onGPU{gpu: gpu, pid: pid, memory: int64(bytes)})
 		}
 	}
 	busy := map[string]float64{}
-	for gpu, minor := range resources.AMDGPUs(root) {
-		percent := resources.ReadNumber(filepath.Join(root, "sys/class/drm", "renderD"+strconv.Itoa(minor), "device/gpu_busy_percent"))
+	for gpu, minor := range AMDGPUs(root) {
+		percent := ReadNumber(filepath.Join(root, "sys/class/drm", "renderD"+strconv.Itoa(minor), "device/gpu_busy_percent"))
 		busy[gpu] = float64(percent) / 100
 	}
 	return sharing(processes, busy), time.Since(began), nil

@@ -1,6 +1,4 @@
-// Package sampling samples how much processor time and memory processes use, through the
-// supervisor, and how they use GPUs, through the GPUs' drivers.
-package sampling
+package resources
 
 import (
 	"context"

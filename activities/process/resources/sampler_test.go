@@ -1,4 +1,4 @@
-package sampling
+package resources
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package witness
+package hostservice
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/lease"
@@ -38,16 +37,16 @@ func tokenOf(workflow string) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, 4, protowire.VarintType), 17)
 }
 
-func question(offer int64) hostservice.Question {
-	return hostservice.Question{Task: "worker-1", Generation: 1, Offer: offer, Token: tokenOf("iris"), Within: time.Minute}
+func question(offer int64) Question {
+	return Question{Task: "worker-1", Generation: 1, Offer: offer, Token: tokenOf("iris"), Within: time.Minute}
 }
 
 // The server's answer is the answer. Without one, the host reports no contact, until it has
 // promised otherwise; a later host worker keeps the promise.
 func TestAnswer(t *testing.T) {
-	server, plan := &answering{}, Plan{Generation: 1}
-	plans := func(runkey.Run) (Plan, error) { return plan, nil }
-	w := New(answers, server.pass, plans)
+	server, plan := &answering{}, WitnessPlan{Generation: 1}
+	plans := func(runkey.Run) (WitnessPlan, error) { return plan, nil }
+	w := NewWitnesses(answers, server.pass, plans)
 	for _, a := range []lease.Answer{lease.Renewed, lease.Gone, lease.Cancelled, ""} {
 		server.answer.Store(a)
 		assert.Equal(t, cmp.Or(a, lease.Silent), w.Answer(t.Context(), run, question(5)))
@@ -68,7 +67,7 @@ func TestAnswer(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Less(t, quiet, time.Minute)
-	for _, w := range []*Witnesses{w, New(answers, server.pass, plans)} {
+	for _, w := range []*Witnesses{w, NewWitnesses(answers, server.pass, plans)} {
 		assert.Equal(t, lease.Denied, w.Answer(t.Context(), run, question(5)))
 		assert.Equal(t, lease.Silent, w.Answer(t.Context(), run, question(6)), "a later offer")
 	}
@@ -81,15 +80,15 @@ func TestAnswer(t *testing.T) {
 func TestAsk(t *testing.T) {
 	server := &answering{}
 	var others []spec.HostService
-	var listening []*hostservice.Server
+	var listening []*Server
 	for _, name := range []string{"b", "c"} {
-		s := must.Get(hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
+		s := must.Get(Listen(Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 		t.Cleanup(s.Close)
-		s.AnswerBy(New(answers, server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
+		s.AnswerBy(NewWitnesses(answers, server.pass, func(runkey.Run) (WitnessPlan, error) { return WitnessPlan{Generation: 1}, nil }).Answer)
 		go s.Serve(func(context.Context, runkey.Run) {})
 		others, listening = append(others, *s.DescribeWitness(run)), append(listening, s)
 	}
-	w := New(answers, server.pass, nil)
+	w := NewWitnesses(answers, server.pass, nil)
 	defer w.Forget(run)
 	assert.True(t, w.Reaches(t.Context(), run, others))
 	assert.Equal(t, lease.Silent, w.Ask(t.Context(), run, others, question(1)))
@@ -105,7 +104,7 @@ func TestAsk(t *testing.T) {
 func TestManyAskAtOnce(t *testing.T) {
 	const tasks = 100
 	probes, hangs := make(chan struct{}, tasks), make(chan struct{})
-	witness := New(func(ctx context.Context, _ string) bool {
+	witness := NewWitnesses(func(ctx context.Context, _ string) bool {
 		probes <- struct{}{}
 		select {
 		case <-ctx.Done():
@@ -115,12 +114,12 @@ func TestManyAskAtOnce(t *testing.T) {
 	}, func(context.Context, []byte, spec.Heartbeat) lease.Answer {
 		t.Error("a heartbeat is passed on to a server that is away")
 		return ""
-	}, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil })
-	s := must.Get(hostservice.Listen(hostservice.Config{Host: "b", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
+	}, func(runkey.Run) (WitnessPlan, error) { return WitnessPlan{Generation: 1}, nil })
+	s := must.Get(Listen(Config{Host: "b", StateDir: t.TempDir(), Listen: "127.0.0.1"}))(t)
 	t.Cleanup(s.Close)
 	s.AnswerBy(witness.Answer)
 	go s.Serve(func(context.Context, runkey.Run) {})
-	asking := New(answers, nil, nil)
+	asking := NewWitnesses(answers, nil, nil)
 	defer asking.Forget(run)
 	got := make(chan lease.Answer, tasks)
 	for range tasks {

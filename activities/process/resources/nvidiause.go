@@ -1,21 +1,20 @@
-package sampling
+package resources
 
 import (
 	"context"
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
 // readNVIDIAUse runs nvidia-smi, and also returns the processor time used.
 func readNVIDIAUse(ctx context.Context, program string) ([]supervisor.GPUProcess, time.Duration, error) {
-	gpus, took, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
+	gpus, took, err := AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
 	if err != nil {
 		return nil, took, err
 	}
-	apps, more, err := resources.AskNVIDIA(ctx, program, "--query-compute-apps=gpu_uuid,pid,used_gpu_memory")
+	apps, more, err := AskNVIDIA(ctx, program, "--query-compute-apps=gpu_uuid,pid,used_gpu_memory")
 	if err != nil {
 		return nil, took + more, err
 	}
