@@ -9,7 +9,7 @@
 // data-live. Pages load nothing from other sites, and [CSP] makes browsers enforce that.
 //
 // Text from runs is hostile until escaped. html/template escapes it, [spec.EscapeControl] shows
-// control characters, and output passes through [ansiHTML], which keeps only colors.
+// control characters, and output passes through [outputHTML], which omits terminal sequences.
 //
 // To add a page, add a model that embeds [Frame], a file in templates that defines the page's name
 // between "top" and "bottom", and a function that calls render.

@@ -24,7 +24,7 @@ var functions = template.FuncMap{
 	"jsURL":   func() string { return assetURL("page.js") },
 	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
 	"number":  number,
-	"output":  ansiHTML,
+	"output":  outputHTML,
 	"runURL":  RunURL,
 	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
 	"span":    units.Span,
