@@ -1,22 +1,15 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"html"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
-	"github.com/clusterrun/clusterrun/activities/system/detach"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/web"
 	"github.com/clusterrun/clusterrun/workers/embedded"
@@ -38,7 +31,6 @@ func Pages(a *cli.App) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&o.port, "port", 8233, "`PORT` of the pages; 0 for any free one")
-	fs.BoolVar(&o.noOpen, "no-open", false, "print the link without opening a browser")
 	fs.BoolVar(&o.readOnly, "read-only", false, "disable everything that changes something")
 	fs.StringVar(&o.temporalUI, "temporal-ui", "", "`URL` of the Web UI of a server other than the embedded one, for links")
 	cli.QueueFlag(cmd, &o.queue)
@@ -47,11 +39,11 @@ func Pages(a *cli.App) *cobra.Command {
 
 // pagesOptions holds the flags of [Pages].
 type pagesOptions struct {
-	port             int
-	chosen           bool // whether the port was given
-	noOpen, readOnly bool
-	temporalUI       string
-	queue            string
+	port       int
+	chosen     bool // whether the port was given
+	readOnly   bool
+	temporalUI string
+	queue      string
 }
 
 func (o *pagesOptions) check() error {
@@ -74,7 +66,7 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 	}
 	if !external && !o.readOnly && !o.chosen {
 		if link := cli.DevLink(a.Global.StateDir); link != "" {
-			return showLink(a, link, o.noOpen)
+			return showLink(a, link)
 		}
 	}
 	if !external && o.temporalUI != "" {
@@ -110,7 +102,7 @@ func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
 		return err
 	}
 	pages.Serve(options)
-	if err := showLink(a, pages.Link(), o.noOpen); err != nil {
+	if err := showLink(a, pages.Link()); err != nil {
 		return err
 	}
 	a.Say("serving the pages until Ctrl-C")
@@ -167,39 +159,7 @@ func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
 	return nil
 }
 
-// showLink prints the link to the pages, and opens it in a browser if there is a user who can see
-// it.
-func showLink(a *cli.App, link string, noOpen bool) error {
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]string{"ui": link})
-	}
-	if _, err := fmt.Fprintln(a.Out, link); err != nil {
-		return err
-	}
-	f := tasklog.FileOf(a.Out)
-	screen := cmp.Or(os.Getenv("DISPLAY"), os.Getenv("WAYLAND_DISPLAY"))
-	if noOpen || screen == "" || f == nil || !tasklog.IsTerminal(f) {
-		return nil
-	}
-	if err := openLink(a, link); err != nil {
-		a.Say("could not open a browser: %s", err)
-	}
-	return nil
-}
-
-// openLink opens a link in the browser. The link is passed in a file, because other users could
-// read it in a process's arguments.
-func openLink(a *cli.App, link string) error {
-	program, err := exec.LookPath("xdg-open")
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(a.Global.StateDir, "ui.html")
-	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(link))
-	if err := atomicfile.Write(file, []byte(text), 0o600); err != nil {
-		return err
-	}
-	cmd := exec.Command(program, file)
-	cmd.Dir, cmd.Env = a.Global.StateDir, os.Environ()
-	return detach.Start(cmd)
+// showLink prints the link to the pages.
+func showLink(a *cli.App, link string) error {
+	return a.PrintLine(map[string]string{"ui": link}, "%s", link)
 }
