@@ -39,10 +39,9 @@ func List(a *cli.App) *cobra.Command {
 	fs.BoolVar(&flags.o.Trials, "trials", false, "also list the trials of sweeps")
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and full commands")
 	flags.pending.register(fs)
-	fs.BoolVarP(&flags.watch, "watch", "w", false, "refresh the list every few seconds until ^C")
 	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "pending" && f.Name != "queue" && f.Name != "watch" {
+		if f.Name != "pending" && f.Name != "queue" {
 			cmd.MarkFlagsMutuallyExclusive("pending", f.Name) // a queue shows all its pending runs
 		}
 	})
@@ -56,7 +55,6 @@ type listOptions struct {
 	o       starter.ListOptions
 	pending pendingFlags
 	wide    bool
-	watch   bool
 	since   string
 }
 
@@ -65,13 +63,8 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	if cmd.Flags().Changed("queue") && !flags.pending.pending {
 		return cli.Usagef("--queue requires --pending")
 	}
-	if flags.watch {
-		if err := checkWatch(a); err != nil {
-			return err
-		}
-	}
 	if flags.pending.pending {
-		return listPending(ctx, a, flags.pending.queue, flags.watch)
+		return listPending(ctx, a, flags.pending.queue)
 	}
 	limit := flags.o.Limit
 	if limit < 1 {
@@ -96,17 +89,15 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 	}
 	defer c.Close()
 	flags.o.Limit, flags.o.Facts, flags.o.OpenFirst = limit+1, true, true
-	return showList(ctx, a, flags.watch, func(a *cli.App) error {
-		runs, err := starter.List(ctx, c, flags.o)
-		if err != nil {
-			return err
-		}
-		if len(runs) > limit {
-			runs = runs[:limit]
-			defer a.Say("older runs are not shown; raise --limit to show them")
-		}
-		return a.Print(runs, func() { printList(a, runs, flags.wide) })
-	})
+	runs, err := starter.List(ctx, c, flags.o)
+	if err != nil {
+		return err
+	}
+	if len(runs) > limit {
+		runs = runs[:limit]
+		defer a.Say("older runs are not shown; raise --limit to show them")
+	}
+	return a.Print(runs, func() { printList(a, runs, flags.wide) })
 }
 
 // causes returns the possible causes of a run's end. A process's collateral exit is not one.

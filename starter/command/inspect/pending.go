@@ -23,15 +23,13 @@ func (p *pendingFlags) register(fs *pflag.FlagSet) {
 }
 
 // listPending prints a queue's pending runs.
-func listPending(ctx context.Context, a *cli.App, queue string, watch bool) error {
+func listPending(ctx context.Context, a *cli.App, queue string) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
-		return showList(ctx, a, watch, func(a *cli.App) error {
-			pending, err := f.Pending(ctx)
-			if err != nil {
-				return err
-			}
-			return a.Print(pending, func() { printPending(a, pending) })
-		})
+		pending, err := f.Pending(ctx)
+		if err != nil {
+			return err
+		}
+		return a.Print(pending, func() { printPending(a, pending) })
 	})
 }
 

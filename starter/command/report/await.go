@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -22,28 +21,24 @@ func Wait(a *cli.App) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
 	}
 	o.runs.Flags(cmd)
-	cmd.Flags().BoolVar(&o.progress, "progress", false, "show the run's progress")
 	cmd.Flags().BoolVar(&o.any, "any", false, "return when the first of the runs ends")
 	cmd.Flags().StringSliceVar(&o.facts.kinds, "for", nil, "exit with 0 and print a line of JSON at the first new fact of a `KIND`, such as failed,silent,hung, or when the run ends")
 	cmd.Flags().Var(&o.facts.timeout, "timeout", "with --for: exit with 124 after this time")
 	cmd.Flags().StringVar(&o.facts.since, "since", "", "with --for: omit facts reported up to the `CURSOR` of an earlier answer")
-	cmd.MarkFlagsMutuallyExclusive("for", "progress", "any")
+	cmd.MarkFlagsMutuallyExclusive("for", "any")
 	return cmd
 }
 
 // waitOptions holds the flags of [Wait].
 type waitOptions struct {
-	runs          cli.RunSelector
-	progress, any bool
-	facts         forOptions
+	runs  cli.RunSelector
+	any   bool
+	facts forOptions
 }
 
 // runWait implements [Wait].
 func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) error {
 	several := len(args) > 1 || len(args) == 1 && spec.IsPattern(args[0])
-	if several && o.progress {
-		return cli.Usagef("--progress supports one run; `clusterrun list --watch` shows several")
-	}
 	isFor := len(o.facts.kinds) > 0
 	if isFor && several {
 		return cli.Usagef("--for accepts only one run; use a separate command for each")
@@ -72,33 +67,8 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 		return awaitSeveral(ctx, a, selected.Runs, o.any)
 	case isFor:
 		return awaitFact(ctx, a, selected.Runs[0], &o.facts, known)
-	case o.progress:
-		return awaitShown(ctx, a, selected.Runs[0])
 	}
 	return AwaitEnd(ctx, a, selected.Runs[0], nil)
-}
-
-// awaitShown waits for a run to finish, shows its progress, and reports its end.
-func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
-	console := tasklog.NewConsole(a.Out, a.Err, tasklog.ConsoleOptions{})
-	a.Printer.Through(console)
-	f := tasklog.FileOf(a.Err)
-	live := f != nil && tasklog.IsTerminal(f)
-	var changes News
-	result, err := Watch(ctx, r, func(s *starter.Status) error {
-		news := changes.Of(s)
-		switch {
-		case live:
-			console.SetStatus(LiveLine(r.ID, s.Facts, s.Started))
-		case len(news) > 0 && s.Open:
-			a.Say("%s", NewsLine(news))
-		}
-		return nil
-	}, a.SayUnreachable)
-	a.Printer.Flush()
-	a.Printer.Through(nil)
-	_ = console.Close() // the outputs remember errors
-	return reportOf(ctx, a, r, result, err)
 }
 
 // reportOf reports the end of a run that may have files on other hosts.
