@@ -102,7 +102,6 @@ func TestFind(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		"logs iris-*":                      {0, "[iris-aaaa/worker-0]: lost\n", ""},
 		"wait iris-abbb iris-a*":           {3, "", "iris-aaaa failed"},
 		"wait --any iris-abbb mnist-cc":    {0, "", "iris-abbb succeeded"},
 		"wait xy*":                         {125, "", "xy*: no run matches"},

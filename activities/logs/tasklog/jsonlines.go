@@ -17,8 +17,6 @@ const WholeLines = time.Duration(math.MaxInt64 / 100)
 
 // Line is a process's line as a JSON object.
 type Line struct {
-	// Run is the run ID, for lines of several runs.
-	Run     string `json:"run_id,omitempty"`
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
@@ -29,7 +27,7 @@ type Line struct {
 
 // JSONLines writes each line of many tasks as one [Line].
 type JSONLines struct {
-	task func(rank int) (run, task string)
+	task func(rank int) string
 
 	mu   sync.Mutex
 	w    *bufio.Writer
@@ -39,9 +37,8 @@ type JSONLines struct {
 	failure error
 }
 
-// NewJSONLines returns a writer to w. task returns the run ID, which may be empty, and the name of
-// the task with the given rank.
-func NewJSONLines(w io.Writer, task func(rank int) (run, task string)) *JSONLines {
+// NewJSONLines returns a writer to w. task returns the name of the task with the given rank.
+func NewJSONLines(w io.Writer, task func(rank int) string) *JSONLines {
 	j := &JSONLines{task: task, w: bufio.NewWriterSize(w, 64<<10), split: map[Stream][]byte{}}
 	j.json = json.NewEncoder(j.w)
 	j.json.SetEscapeHTML(false)
@@ -99,8 +96,7 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 	}
 	name := strings.TrimSuffix(outputs[s.index()], ".log")
 	// The encoder replaces invalid UTF-8.
-	run, task := j.task(s.Rank)
-	j.failure = j.json.Encode(Line{Run: run, Task: task, Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
+	j.failure = j.json.Encode(Line{Task: j.task(s.Rank), Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
 }
 
 // wholeRunes returns the length of text without an incomplete character at its end.

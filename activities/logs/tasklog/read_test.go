@@ -376,7 +376,7 @@ func TestStartOfLastLines(t *testing.T) {
 func asLines(t *testing.T, run string) (lines []Line) {
 	t.Helper()
 	var out bytes.Buffer
-	j := NewJSONLines(&out, func(rank int) (string, string) { return "", "worker-" + string(rune('0'+rank)) })
+	j := NewJSONLines(&out, func(rank int) string { return "worker-" + string(rune('0'+rank)) })
 	f := Follow(run, j.Deliver, FollowOptions{Hold: WholeLines})
 	require.NoError(t, f.Stop(t.Context()))
 	require.NoError(t, j.Close())

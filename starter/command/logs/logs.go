@@ -7,15 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/files"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
-		Use:   "logs [flags] RUN... | RUN TASK|TYPE...",
-		Short: "Show the output of runs",
+		Use:   "logs [flags] RUN [TASK...]",
+		Short: "Show the output of a run",
 		Args:  o.runs.Args(cli.SomeArgs(1, "RUN")),
 		RunE:  func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
 	}
@@ -58,27 +60,15 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	if o.selected.Since, err = cli.ParseTime("--since", o.since, time.Now()); err != nil {
 		return err
 	}
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	chosen, err := o.runs.AllOrTasks(ctx, c, args)
-	if err != nil {
-		return err
-	}
-	if len(chosen.Runs) == 1 && len(chosen.Tasks) == 0 {
-		if chosen, err = withTrials(ctx, c, chosen); err != nil {
-			return err
+	return cli.WithRun(ctx, a, &o.runs, args, func(r *starter.Run, tasks []string) error {
+		if s, err := r.Summary(ctx); err == nil && s.Sweep {
+			return cli.Usagef("%s is a sweep; name one of its trials, such as %s", r.ID, spec.TrialID(r.ID, 0))
 		}
-	}
-	if len(chosen.Runs) > 1 {
-		return showSeveral(ctx, a, chosen.Runs, o)
-	}
-	o.selected.Names = chosen.Tasks
-	l := NewReader(a, chosen.Runs[0], o.selected)
-	l.Follow, l.Fold = o.follow, o.fold
-	return l.Show(ctx)
+		o.selected.Names = tasks
+		l := NewReader(a, r, o.selected)
+		l.Follow, l.Fold = o.follow, o.fold
+		return l.Show(ctx)
+	})
 }
 
 // lastAttempt is the value of --attempt that stands for the last process of each task.

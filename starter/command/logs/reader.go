@@ -307,7 +307,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 		return func() error { return nil }, nil
 	}
 	if l.asJSON() {
-		lines := tasklog.NewJSONLines(l.Out, func(rank int) (run, task string) { return "", l.tasks.Name(rank) })
+		lines := tasklog.NewJSONLines(l.Out, l.tasks.Name)
 		l.Deliver = lines.Deliver
 		return lines.Close, nil
 	}
