@@ -66,8 +66,11 @@ func (r *Run) status(ctx context.Context) (*Status, error) {
 		Paused:      workflowstatus.IsPaused(info.GetStatus()),
 		Started:     startOf(info),
 	}
-	if info.GetType().GetName() == spec.SweepWorkflowType {
+	switch info.GetType().GetName() {
+	case spec.SweepWorkflowType:
 		s.Sweep = &spec.SweepStatus{} // until it is known
+	case spec.TrialWorkflowType:
+		s.TrialOf, _, _ = spec.SplitTrialID(r.ID)
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()

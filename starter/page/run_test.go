@@ -222,6 +222,11 @@ func TestASweep(t *testing.T) {
 	assert.Contains(t, links(root), "?sort=eval%3Amax&state=failed#tasks", "the order is kept")
 	_, root = rendered(t, p, File)
 	assert.NotContains(t, links(root), "/runs/hp.27")
+
+	trial := runOf(1)
+	trial.TrialOf = "hp"
+	_, root = rendered(t, trial, Live)
+	assert.Equal(t, "/runs/hp", attribute(all(byID(root, "head"), named("a"))[0], "href"))
 }
 
 // A large sweep shows a square for each trial, and rows for those that matter or are the best.

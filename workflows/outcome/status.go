@@ -78,6 +78,8 @@ type Status struct {
 	Services []spec.HostService `json:"-"`
 	// Sweep is set for a sweep, which has trials instead of tasks.
 	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
+	// TrialOf is a trial's sweep.
+	TrialOf string `json:"-"`
 	// Result is set once the run has ended, if it left a result.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message is the reason why an ended run did not leave a result.
