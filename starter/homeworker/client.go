@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -52,24 +54,30 @@ func (l *Link) Serve(s workers.Supervised, socket *os.File) {
 
 func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) }
 
-// Start starts a run through the home worker, like [starter.Start]. c is the command's own client,
-// which is used if the home worker dies. A nil Link stands for a home worker that has died.
+// answerBound limits the wait for a run's start, and hurriedBound the rest of the wait once nobody
+// wants the run any more.
+var answerBound, hurriedBound = 20 * time.Second, 5 * time.Second
+
+// Start starts a run through the home worker, like [starter.Start]. c is the command's own
+// client, in case the home worker dies. When ctx is done, Start still waits for the answer for a
+// while, because the run may have been started. The error is [os.ErrDeadlineExceeded] if that is
+// unknown.
 func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o starter.Options) (*starter.Run, error) {
-	if l == nil {
-		return starter.Start(ctx, c, s, o)
-	}
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { l.conn.Close() })()
+	_ = l.conn.SetReadDeadline(time.Now().Add(answerBound))
+	stop := context.AfterFunc(ctx, func() { _ = l.conn.SetReadDeadline(time.Now().Add(hurriedBound)) })
 	code := o.Source.Result()
 	o.Source = sourcecode.Known(code)
 	_ = l.send(request{Start: &start{Spec: s, Options: o, Source: code}})
 	var e event
 	err := l.in.Decode(&e)
+	stop()
+	_ = l.conn.SetReadDeadline(time.Time{})
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("the server has not answered whether it has started run %s (%w); the next `clusterrun run` ends the run", o.ID, err)
 	case err != nil:
 		return startAgain(ctx, c, s, o)
 	case e.Running:

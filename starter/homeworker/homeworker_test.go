@@ -19,11 +19,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/mocks"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // connectVar makes this program connect to the named socket, like another user's command.
@@ -221,4 +225,57 @@ func TestAnotherUserIsNotServed(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	assert.Equal(t, "true", strings.TrimSpace(string(must.Get(cmd.Output())(t))))
 	assert.ErrorContains(t, <-failed, "belongs to user "+strconv.Itoa(65534))
+}
+
+// linked returns a command's link, and the home worker's end of it.
+func linked(t *testing.T) (*Link, *json.Decoder, *json.Encoder) {
+	t.Helper()
+	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "link")
+		ends[i] = must.Get(net.FileConn(f))(t).(*net.UnixConn)
+		require.NoError(t, f.Close())
+		t.Cleanup(func() { _ = ends[i].Close() })
+	}
+	return &Link{ends[0], json.NewDecoder(ends[0])}, json.NewDecoder(ends[1]), json.NewEncoder(ends[1])
+}
+
+var wanted = &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1), Command: []string{"true"}}}}
+
+// A signal must not cancel the request to start a run, because the run would be unknown here,
+// and no command would end it.
+func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
+	l, in, out := linked(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		var asked request
+		if in.Decode(&asked) == nil && asked.Start != nil {
+			cancel()
+			_ = out.Encode(event{Execution: "execution"})
+		}
+	}()
+	run, err := l.Start(ctx, &mocks.Client{}, wanted, starter.Options{ID: "x", Queue: "q"})
+	require.NoError(t, err)
+	assert.Equal(t, "execution", run.ExecutionID)
+}
+
+// The wait for a server that does not answer is limited, although the server may start the run.
+func TestAStartIsNotAwaitedForever(t *testing.T) {
+	hurriedBound = time.Millisecond
+	defer func() { hurriedBound = 5 * time.Second }()
+	l, _, _ := linked(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	run, err := l.Start(ctx, &mocks.Client{}, wanted, starter.Options{ID: "x", Queue: "q"})
+	assert.Nil(t, run)
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "what is known of the run has to stay")
+}
+
+// A refused start leaves nothing behind.
+func TestARefusedStart(t *testing.T) {
+	l, _, out := linked(t)
+	require.NoError(t, out.Encode(event{Refused: "no"}))
+	_, err := l.Start(t.Context(), &mocks.Client{}, wanted, starter.Options{ID: "x", Queue: "q"})
+	assert.EqualError(t, err, "no")
 }

@@ -27,8 +27,6 @@ type Record struct {
 	RunID   string    `json:"run_id"`
 	PID     int       `json:"pid"` // of the owner; informative only
 	Started time.Time `json:"started"`
-	// AllCPUs reports whether the run binds its tasks to all CPUs available to it.
-	AllCPUs bool `json:"all_cpus,omitempty"`
 }
 
 // Dir is a directory that we have locked.
@@ -110,20 +108,6 @@ func (d *Dir) Remove() error {
 func (d *Dir) tryLock() (err error) {
 	d.lock, err = filelock.Try(filepath.Join(d.Path, lockName))
 	return err
-}
-
-// Living returns the records in parent of the runs that have a living owner.
-func Living(parent string) (all []Record) {
-	locks, _ := filepath.Glob(filepath.Join(parent, "*", lockName))
-	for _, lock := range locks {
-		if held, err := filelock.IsHeld(lock); err != nil || !held {
-			continue
-		}
-		if r, err := (&Dir{Path: filepath.Dir(lock)}).Load(); err == nil {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // Abandoned returns the directories in parent that have lost their owners. It locks them, so

@@ -127,14 +127,14 @@ func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Mee
 }
 
 // start lets the other agents join the run if this agent is the head.
-func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, queue string, m *torchrun.Meeting) error {
+func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, on cli.Server, queue string, m *torchrun.Meeting) error {
 	if g.head == nil {
 		return nil
 	}
 	g.queue = queue
 	r := agents.Run{Queue: queue, RunID: run.ID, ExecutionID: run.ExecutionID}
 	var err error
-	if r.Namespace, err = namespaceForHosts(ctx, a); err != nil {
+	if r.Namespace, err = namespaceForHosts(on); err != nil {
 		return err
 	}
 	if r.Spec, err = json.Marshal(s); err != nil {
@@ -207,7 +207,7 @@ func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Dur
 }
 
 // takePart starts the host worker of an agent that has joined.
-func (l *localRun) takePart(ctx context.Context) error {
+func (l *localRun) takePart(ctx, starting context.Context) error {
 	joined := l.agents.joined
 	l.spec = &spec.RunSpec{}
 	if err := json.Unmarshal(joined.Spec, l.spec); err != nil {
@@ -225,7 +225,7 @@ func (l *localRun) takePart(ctx context.Context) error {
 	if l.worker, err = worker.StartHostWorker(l.workerOptions(joined.Queue), l.std, l.workerDied); err != nil {
 		return err
 	}
-	if l.client, err = l.DialOnce(ctx, l.server); err != nil {
+	if l.client, err = l.DialOnce(starting, l.server); err != nil {
 		return err
 	}
 	l.run = starter.Get(l.client, joined.RunID, joined.ExecutionID)

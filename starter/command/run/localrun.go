@@ -32,12 +32,9 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
-	// startLate is how long a start may take before the server counts as late and is checked.
-	startLate = time.Second
 	// workerStop limits the wait for the host worker after the run has ended.
 	workerStop = 10 * time.Second
 )
@@ -50,11 +47,12 @@ type localRun struct {
 	spec *spec.RunSpec
 	id   string // generated unless the options name it
 
+	queue string // private to the run
+
 	dir     *rundir.Dir
 	server  cli.Server
 	client  client.Client
-	launch  *launch               // starts the other hosts; may be nil
-	worker  *worker.HostWorker    // not changed after start, because other goroutines use it to stop the run
+	worker  *worker.HostWorker    // not changed after start, because other goroutines stop it
 	hosts   *remotehosts.Hosts    // the other hosts, or nil if all tasks are on this machine
 	agents  agentsOf              // zero unless agents meet
 	archive *shipped.Archive      // files that the run ships; may be nil
@@ -62,12 +60,10 @@ type localRun struct {
 	run     *starter.Run
 	output  *output
 
-	signals     <-chan os.Signal
+	signals     chan os.Signal
 	std         worker.StandardFiles
 	interrupted cli.Interruption
 	passing     chan os.Signal // signals for the processes
-	early       os.Signal      // signal that arrived while the server was being asked to start the run; may be nil
-	unreached   bool           // whether the server has not answered since
 	asked       bool           // whether the server was asked to start the run and may have done so
 	stopAsked   atomic.Bool    // set at the first signal
 	alone       sync.Once      // for stopAlone
@@ -114,7 +110,6 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	defer stopPassing()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-
 	l := &localRun{
 		App: a, runOptions: o, spec: s, id: cmp.Or(o.id, starter.NewID(s.Name)), signals: signals, passing: passing, late: make(chan struct{}),
 	}
@@ -133,7 +128,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	if l.owner, err = listenToOwner(a, o, signals); err != nil {
 		return err
 	}
-	if err := l.start(ctx, cancel); err != nil {
+	if err := l.start(ctx); err != nil {
 		l.abort()
 		if l.owner.isGone() {
 			return nil
@@ -150,12 +145,17 @@ func endedEarly(s os.Signal) error {
 	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
 }
 
-// start brings everything up. The first signal cancels it. Once the server has been asked to start
-// the run, supervise handles signals.
-func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err error) {
-	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
+// start brings everything up. The first signal ends it, unless the server has then started the run,
+// which supervise stops.
+func (l *localRun) start(ctx context.Context) (err error) {
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := cancelBySignal(l.App, l.signals, cancel)
 	defer func() {
-		if s := stop(); s != nil {
+		switch s := stop(); {
+		case s != nil && err == nil:
+			l.signals <- s
+		case s != nil:
 			err = endedEarly(s)
 		}
 	}()
@@ -164,7 +164,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 	}
 	parent := l.RunsDir()
 	if l.meeting != nil {
-		if err := l.agents.meet(ctx, l.App, l.spec, l.meeting, func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) }); err != nil {
+		if err := l.agents.meet(starting, l.App, l.spec, l.meeting, func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) }); err != nil {
 			return err
 		}
 		if l.agents.joined != nil {
@@ -176,7 +176,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
 	}
 	if l.agents.joined != nil {
-		return l.takePart(ctx)
+		return l.takePart(ctx, starting)
 	}
 	if l.archive != nil {
 		// The private host worker will look for it in that directory.
@@ -184,51 +184,35 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	queue := newQueue(l.spec, l.runOptions)
-	if l.others != nil {
-		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, l.runOptions); err != nil {
-			return err
-		}
-		defer func() {
-			if err != nil && l.hosts == nil {
-				cancel()
-				l.launch.abandon()
-			}
-		}()
-	}
-	if err := l.connect(ctx, queue); err != nil {
+	l.queue = newQueue(l.spec, l.runOptions)
+	if err := l.connect(ctx, starting); err != nil {
 		return err
 	}
-	if err := cli.FindEarlier(ctx, l.client, l.spec); err != nil {
+	if err := cli.FindEarlier(starting, l.client, l.spec); err != nil {
 		return err
 	}
-	if err := l.awaitHosts(ctx); err != nil {
-		return err
-	}
-	if err := l.shipToHosts(ctx); err != nil {
+	if err := l.shipToHosts(starting); err != nil {
 		return err
 	}
 	// The record must exist before the run does, so that other commands can end the run if this
 	// process is killed.
-	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now(), AllCPUs: takesAllCPUs(l.spec)}
+	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: l.queue, RunID: l.id, PID: os.Getpid(), Started: time.Now()}
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if record.AllCPUs {
-		l.sayWhoSharesCPUs()
-	}
-	start := starter.Options{ID: l.id, IsNew: l.runOptions.id == "", Queue: queue, Torchrun: l.torchrun, Source: l.source, Sweep: l.sweep, Resume: l.resume, Started: l.started}
+	start := starter.Options{ID: l.id, IsNew: l.runOptions.id == "", Queue: l.queue, Torchrun: l.torchrun, Source: l.source, Sweep: l.sweep, Resume: l.resume, Started: l.started}
 	if l.hosts == nil && l.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}
-	if stop() != nil {
-		return ctx.Err() // the deferred function replaces this error
-	}
 	earlier := func() {}
 	if l.resume == nil { // otherwise it is the same sweep
-		earlier = cli.Earlier(ctx, l.App, l.client, l.runOptions.id)
+		earlier = cli.Earlier(starting, l.App, l.client, l.runOptions.id)
 	}
-	if err := l.startRun(ctx, start); err != nil {
+	if starting.Err() != nil {
+		return starting.Err()
+	}
+	l.run, err = l.worker.HomeWorker.Start(starting, l.client, l.spec, start)
+	if l.asked = l.run != nil || mayHaveStarted(err); err != nil {
 		return err
 	}
 	earlier()
@@ -240,7 +224,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 		return err
 	}
 	l.output.showUnkept(l.worker.Supervisor)
-	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, l.meeting); err != nil {
+	if err := l.agents.start(ctx, l.App, l.run, l.spec, l.server, l.queue, l.meeting); err != nil {
 		return err
 	}
 	l.copyOutput()
@@ -248,82 +232,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc) (err er
 	return l.lendTerminal()
 }
 
-// takesAllCPUs reports whether a run binds its tasks to all CPUs available to it.
-func takesAllCPUs(s *spec.RunSpec) bool {
-	return s.CPUs.Auto() || slices.ContainsFunc(s.Tasks, func(g spec.TaskGroup) bool { return g.CPUs.Auto() })
-}
-
-// sayWhoSharesCPUs names the other local runs with tasks on the same CPUs.
-func (l *localRun) sayWhoSharesCPUs() {
-	var others []string
-	for _, r := range rundir.Living(l.RunsDir()) {
-		if r.AllCPUs && r.RunID != l.id {
-			others = append(others, r.RunID)
-		}
-	}
-	if len(others) > 0 {
-		l.Say("run %s also has cpus: auto, so its tasks share CPUs with this run's; set different lists, such as --cpus 0-7", shorten.List(others, 3))
-	}
-}
-
-// startRun asks the server to start the run. A signal does not cancel the request, because this
-// command would then not know whether the run exists. The first signal limits the wait for the
-// answer, and the second signal ends the wait.
-func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l.asked = true
-	started := make(chan error, 1)
-	go func() {
-		var err error
-		l.run, err = l.homeWorker().Start(ctx, l.client, l.spec, o)
-		started <- err
-	}()
-	unreached := make(chan error, 1)
-	check := time.AfterFunc(startLate, func() {
-		c, err := l.DialOnce(ctx, l.server)
-		if err == nil {
-			c.Close()
-		} else if ctx.Err() == nil {
-			unreached <- err
-		}
-	})
-	defer check.Stop()
-	for {
-		select {
-		case err := <-unreached:
-			l.unreached = true
-			return err
-		case err := <-started:
-			l.asked = l.run != nil || mayHaveStarted(err)
-			if err != nil && l.early != nil {
-				return endedEarly(l.early)
-			}
-			return err
-		case s := <-l.signals:
-			if l.early != nil {
-				cancel()
-				continue
-			}
-			l.early = s
-			l.Printer.Hurry()
-			time.AfterFunc(serverPatience, cancel)
-		}
-	}
-}
-
-// homeWorker returns the link through which the run is started. It is nil for a sweep, because
-// the sweep's workflow starts its trials.
-func (l *localRun) homeWorker() *homeworker.Link {
-	if l.worker == nil || l.sweep != nil {
-		return nil
-	}
-	return l.worker.HomeWorker
-}
-
 // mayHaveStarted reports whether the server may have accepted a start that failed with err.
 func mayHaveStarted(err error) bool {
-	return servererror.IsTransient(err) || errors.Is(err, context.Canceled)
+	return servererror.IsTransient(err) || errors.Is(err, context.Canceled) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // newQueue returns a name for the run's queue.
@@ -352,32 +263,30 @@ func (l *localRun) lendTerminal() error {
 	return t.Lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
 }
 
-// connect finds the server, and starts the host worker.
-func (l *localRun) connect(ctx context.Context, queue string) error {
+// connect finds the server, and starts the other hosts, if any, and the host worker.
+func (l *localRun) connect(ctx, starting context.Context) error {
 	deadline := time.Now().Add(cli.BringUpBound)
 	for {
-		s, err := l.BringUp(ctx)
+		s, err := l.BringUp(starting)
 		if err != nil {
 			return err
 		}
 		l.server = s
-		l.launch.serve(s)
-		advertise := ""
-		if l.others.HasThisMachine() {
-			if err := l.awaitHosts(ctx); err != nil {
-				return err
-			}
-			advertise = ownAddress(l.hosts.Facts())
+		if err := l.startHosts(starting); err != nil {
+			return err
 		}
-		options, began := l.workerOptions(queue), time.Now()
-		options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
-		l.worker, err = worker.StartServed(ctx, homeworker.Of(l.Global.StateDir, s.Options), options, l.std, l.workerDied)
+		options, began := l.workerOptions(l.queue), time.Now()
+		options.Owned = true
+		if l.others.HasThisMachine() {
+			options.Advertise = cmp.Or(ownAddress(l.hosts.Facts()), options.Advertise)
+		}
+		l.worker, err = worker.StartServed(starting, homeworker.Of(l.Global.StateDir, s.Options), options, l.std, l.workerDied)
 		if err == nil {
 			cli.Keep(ctx, l.App, s)
 			l.client, err = connect.Lazy(s.Options, l.Logger())
 			return err
 		}
-		if !starter.IsError[*homeworker.UnreachedError](err) || !s.MayHaveExited(began) || ctx.Err() != nil || time.Now().After(deadline) {
+		if !starter.IsError[*homeworker.UnreachedError](err) || !s.MayHaveExited(began) || starting.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
 	}
@@ -399,15 +308,12 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	waiting, stopWaiting := context.WithCancel(ctx)
 	defer stopWaiting()
 	go func() {
-		result, err := l.homeWorker().Wait(waiting, l.run, l.trouble)
+		result, err := l.worker.HomeWorker.Wait(waiting, l.run, l.trouble)
 		ended <- ending{result: result, err: err}
 	}()
 	go l.watchDisks(waiting)
 	go passSignals(waiting, l.App, l.run, l.agents.host(), l.passing)
 	go pruneOldLogs(l.App)
-	if l.early != nil {
-		l.signal(ctx, l.early)
-	}
 	exited := l.worker.Exited
 	lost := l.hosts.Lost()
 	for {
@@ -479,16 +385,18 @@ func (l *localRun) trouble(err error) {
 
 // abort cleans up after a failed start.
 func (l *localRun) abort() {
-	ended := !l.asked
-	switch {
-	case l.unreached: // the next command cancels the run
+	if l.worker != nil {
 		how := stopsOf(l.spec, nil)
-		how.Recorded = true
+		how.Recorded = true // the run is terminated
 		l.worker.StopAll(how)
-	case l.asked:
+	}
+	ended := !l.asked
+	if l.asked {
 		ctx, done := context.WithTimeout(context.Background(), serverPatience)
 		defer done()
-		ended = l.endStarted(ctx)
+		if r, err := l.dir.Load(); err == nil {
+			ended = cli.TerminateAbandoned(ctx, l.App, r, l.client, l.server) == nil
+		}
 	}
 	l.hosts.Close()
 	l.endWorker()
@@ -499,23 +407,6 @@ func (l *localRun) abort() {
 	if l.dir != nil {
 		l.leave(ended)
 	}
-}
-
-// endStarted ends the run that the server was asked to start. It reports whether the run is known
-// to have ended or not to exist.
-func (l *localRun) endStarted(ctx context.Context) bool {
-	if l.run == nil {
-		r, err := l.dir.Load()
-		if err != nil {
-			return false
-		}
-		return cli.TerminateAbandoned(ctx, l.App, r, l.client, l.server) == nil
-	}
-	if err := l.run.Cancel(ctx); err != nil {
-		return false
-	}
-	result, err := l.run.Wait(ctx)
-	return ending{result: result, err: err}.closed()
 }
 
 func (l *localRun) endWorker() {

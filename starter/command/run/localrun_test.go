@@ -8,10 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/mocks"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
@@ -20,59 +17,6 @@ import (
 	"github.com/clusterrun/clusterrun/tests/must"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// starting returns a run that has not started. Its server calls took with the request's context
-// and returns took's error.
-func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) (*localRun, func() error) {
-	signals := make(chan os.Signal)
-	execution := &mocks.WorkflowRun{}
-	execution.On("GetID").Return("x")
-	execution.On("GetRunID").Return("execution")
-	server := &mocks.Client{}
-	server.On("DescribeWorkflowExecution", mock.Anything, "x", "").Return(nil, serviceerror.NewNotFound(""))
-	call := server.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything)
-	call.Run(func(args mock.Arguments) {
-		err := took(args.Get(0).(context.Context), signals)
-		call.Return(execution, err)
-	})
-	l := &localRun{App: &cli.App{}, client: server, signals: signals, id: "x", spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"localhost"}, Command: []string{"true"}}}}}
-	l.Printer.Hurried = make(chan struct{})
-	return l, func() error { return l.startRun(t.Context(), starter.Options{ID: "x", Queue: "q"}) }
-}
-
-// A signal must not cancel the request to start a run, because the run would be unknown here,
-// and no command would end it.
-func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
-	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
-		signals <- syscall.SIGTERM
-		return ctx.Err()
-	})
-	require.NoError(t, start())
-	require.NotNil(t, l.run)
-	assert.Equal(t, "execution", l.run.ExecutionID)
-	assert.Equal(t, syscall.SIGTERM, l.early, "it is for whoever supervises the run")
-	assert.True(t, l.asked)
-}
-
-// The second signal ends the wait for the server, although the server may start the run.
-func TestTheSecondSignalEndsTheWaitForAStart(t *testing.T) {
-	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
-		signals <- syscall.SIGTERM
-		signals <- syscall.SIGINT
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	assert.EqualError(t, start(), "got SIGTERM before the run was started")
-	assert.Nil(t, l.run)
-	assert.True(t, l.asked, "what is known of the run has to stay")
-}
-
-// A refused start leaves nothing behind.
-func TestARefusedStartLeavesNoRun(t *testing.T) {
-	l, start := starting(t, func(context.Context, chan<- os.Signal) error { return serviceerror.NewInvalidArgument("no") })
-	assert.ErrorContains(t, start(), "no")
-	assert.False(t, l.asked)
-}
 
 // A signal just after a run's start either cancels the start or is left to supervise.
 func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
