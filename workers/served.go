@@ -119,5 +119,13 @@ func (v *Served) attend() {
 // Leave stops the side, which then reports nothing more.
 func (v *Served) Leave() { v.leave() }
 
+// IsNeeded reports whether runs need this host worker.
+func (v *Served) IsNeeded(ctx context.Context) bool { return v.side.isNeeded(ctx) }
+
+// Exit stops the supervisor, and returns when it has exited.
+func (v *Served) Exit(ctx context.Context) error {
+	return supervisor.RequestEnd(ctx, v.side.StateDir, v.side.process)
+}
+
 // Ended returns a channel that is closed when the side has stopped.
 func (v *Served) Ended() <-chan struct{} { return v.ended }

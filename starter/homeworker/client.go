@@ -126,5 +126,8 @@ func (l *Link) Wait(ctx context.Context, run *starter.Run, notify func(error)) (
 	}
 }
 
+// Close closes the connection. Until then, the home worker does not exit.
+func (l *Link) Close() { _ = l.conn.Close() }
+
 // Leave notifies the home worker that the side has nothing more to report.
 func (l *Link) Leave() { _ = l.send(request{Leave: true}) }

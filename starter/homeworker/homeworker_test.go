@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/must"
@@ -55,7 +56,7 @@ func homeWorker() int {
 		_, _ = fmt.Fprintln(c, os.Getpid())
 		_, _ = io.Copy(io.Discard, c)
 		return nil
-	}}
+	}, exit: func(context.Context) bool { return true }}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err := s.serve(ctx, h, func(text string) {
@@ -174,9 +175,15 @@ func TestItLeavesWithItsHome(t *testing.T) {
 func TestItLeavesWhenNobodyNeedsIt(t *testing.T) {
 	h := newHome(t)
 	path := must.Get(h.socket())(t)
+	needed := true
 	s := &server{log: zap.NewNop(), attend: func(c *net.UnixConn) error {
 		_, err := io.Copy(io.Discard, c)
 		return err
+	}, exit: func(ctx context.Context) bool {
+		_, err := connectTo(path)
+		assert.Error(t, err, "a command must not rely on it now")
+		defer func() { needed = false }() // no run needs it any more
+		return !needed
 	}}
 	ready, left := make(chan bool), make(chan error)
 	go func() {
@@ -191,7 +198,10 @@ func TestItLeavesWhenNobodyNeedsIt(t *testing.T) {
 	}
 	require.NoError(t, c.Close())
 	require.NoError(t, <-left)
+	assert.False(t, needed)
 	assert.NoFileExists(t, path)
+	_, err := filelock.Try(path + ".lock")
+	assert.ErrorIs(t, err, filelock.ErrLocked, "another is started once it has exited")
 }
 
 func TestAnotherUserIsNotServed(t *testing.T) {

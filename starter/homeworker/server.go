@@ -13,14 +13,19 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workers"
 )
 
 const (
 	dialBound = 5 * time.Second
-	idleExit  = 5 * time.Minute // the embedded server stops only afterwards
-	idleLook  = time.Second
+	// IdleExit is how long a home worker stays without commands and runs. The embedded server stops
+	// after it.
+	IdleExit = 5 * time.Minute
+	idleLook = time.Second
+	// idleBound limits how long the idle supervisor of submitted runs takes to exit.
+	idleBound = 10 * time.Second
 )
 
 // Run runs a home's home worker. It calls say when commands can connect, or with the reason why the
@@ -32,7 +37,7 @@ func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) er
 	if err != nil {
 		return err
 	}
-	s := &server{log: log, idle: idleExit}
+	s := &server{log: log, idle: IdleExit, exit: func(context.Context) bool { return true }}
 	return s.serve(ctx, h, say, func(ctx context.Context) error {
 		c, err := workers.Dial(ctx, h.Server, name, log, dialBound)
 		if err != nil {
@@ -40,7 +45,8 @@ func Run(ctx context.Context, h Home, log *zap.Logger, say func(text string)) er
 		}
 		context.AfterFunc(ctx, c.Close)
 		c.HookDir = h.StateDir
-		s.attend = (&sides{c}).attend
+		all := &sides{Connection: c}
+		s.attend, s.exit = all.attend, all.exit
 		return nil
 	})
 }
@@ -50,7 +56,11 @@ type server struct {
 	log    *zap.Logger
 	idle   time.Duration
 	attend func(*net.UnixConn) error
-	users  atomic.Int64
+	// exit prepares the exit, unless runs need this process.
+	exit    func(context.Context) bool
+	users   atomic.Int64
+	leaving atomic.Bool // new commands wait until this process has exited
+	lock    *os.File    // held when leaving
 }
 
 // serve serves commands once connect has returned.
@@ -85,6 +95,9 @@ func (r *server) serve(ctx context.Context, h Home, say func(text string), conne
 		go func() {
 			defer r.users.Add(-1)
 			defer conn.Close()
+			if r.leaving.Load() {
+				return
+			}
 			if err := r.greet(conn); err != nil {
 				r.log.Error("a command is not being served", zap.Error(err))
 			}
@@ -125,12 +138,34 @@ func (r *server) leaveWhenIdle(ctx context.Context, h Home, path string, l *net.
 		_, err := os.Stat(h.StateDir)
 		now, _ := os.Stat(path)
 		replaced := now == nil || !os.SameFile(now, own)
-		if replaced || errors.Is(err, fs.ErrNotExist) || time.Since(last) > r.idle {
+		idle := !replaced && time.Since(last) > r.idle
+		if idle && !r.leaveIdle(ctx, path) {
+			last = time.Now()
+			continue
+		}
+		if idle || replaced || errors.Is(err, fs.ErrNotExist) {
 			l.SetUnlinkOnClose(!replaced)
 			_ = l.Close()
 			return
 		}
 	}
+}
+
+// leaveIdle prepares the exit of an idle process, and reports whether it must exit. It keeps the lock
+// with which commands start another home worker until it has exited.
+func (r *server) leaveIdle(ctx context.Context, path string) bool {
+	lock, err := filelock.Try(path + ".lock")
+	if err != nil {
+		return false
+	}
+	r.leaving.Store(true)
+	if r.users.Load() == 0 && r.exit(ctx) {
+		r.lock = lock
+		return true
+	}
+	r.leaving.Store(false)
+	_ = lock.Close()
+	return false
 }
 
 // checkPeer refuses processes of other users.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -15,11 +17,35 @@ import (
 )
 
 // sides serves the supervisors of commands.
-type sides struct{ *workers.Connection }
+type sides struct {
+	*workers.Connection
+	mu        sync.Mutex
+	submitted *workers.Served // for submitted runs; may be nil
+}
 
-// attend serves a command's supervisor until the supervisor exits.
+// exit stops the supervisor of submitted runs, unless runs need it.
+func (r *sides) exit(ctx context.Context) bool {
+	r.mu.Lock()
+	s := r.submitted
+	r.mu.Unlock()
+	if s == nil {
+		return true
+	}
+	if s.IsNeeded(ctx) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, idleBound)
+	defer cancel()
+	return s.Exit(ctx) == nil
+}
+
+// attend serves a command's supervisor until the supervisor exits or, if it is for submitted runs,
+// until the command exits.
 func (r *sides) attend(conn *net.UnixConn) error {
 	socket, err := receive(conn)
+	if errors.Is(err, io.EOF) {
+		return nil // the command only wants this process to stay
+	}
 	if err != nil {
 		return err
 	}
@@ -39,11 +65,20 @@ func (r *sides) attend(conn *net.UnixConn) error {
 		return err
 	}
 	s := first.Serve
+	submitted := s.Options.IdleExit > 0
+	s.Options.IdleExit = 0 // this process decides
 	served, err := r.Serve(workers.Supervised{Options: s.Options, Conn: link, PID: s.PID, Environ: s.Environ, Log: s.Log})
 	if err != nil {
 		_ = json.NewEncoder(conn).Encode(event{Refused: err.Error()})
 		_ = link.Close()
 		return err
+	}
+	if submitted {
+		r.mu.Lock()
+		r.submitted = served
+		r.mu.Unlock()
+		_, _ = io.Copy(io.Discard, conn)
+		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

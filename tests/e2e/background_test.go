@@ -59,7 +59,7 @@ func TestSubmitAlone(t *testing.T) {
 	worker := l.backgroundWorker()
 	require.NotZero(t, worker)
 	said := first.Stderr() + second.Stderr()
-	started := fmt.Sprintf("started a host worker in the background (process %d); it exits after 10m without runs; `clusterrun worker stop` stops it", worker)
+	started := fmt.Sprintf("started a host worker in the background (process %d); it exits after 5m without runs; `clusterrun worker stop` stops it", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
 	// It does not depend on the shell that started it.
 	cwd := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker)))(t)
@@ -101,8 +101,20 @@ func TestSubmitAlone(t *testing.T) {
 	l.ok("wait", "fifth")
 }
 
-// A background host worker exits only after long enough without runs. If submit started it, it also
-// makes way for a foreground worker.
+// A task does not start one, in any environment it gives the
+// command, because the host worker would exit with the task, and take other users' runs along.
+func TestATaskStartsNoHostWorker(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	for name, wrapped := range map[string][]string{"plain": nil, "clean": {"env", "-i"}, "session": {"env", "-i", "setsid", "-w"}} {
+		command := slices.Concat([]string{"run", "-n", "1", "--"}, wrapped, []string{"env", "HOME=" + l.home, "PATH=" + os.Getenv("PATH"),
+			"CLUSTERRUN_DEVSERVER=" + harness.Devserver(t), harness.Clusterrun(t), "submit", "--id", name, "--", "true"})
+		assert.Contains(t, l.ok(command...), name)
+		assert.Zero(t, l.backgroundWorker(), name)
+	}
+}
+
+// A background host worker exits after long enough without runs, and makes way for `clusterrun dev`.
 func TestAHostWorkerInTheBackground(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -116,19 +128,17 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	l.ok("submit", "--id", "run", "--", "true")
 	onDemand := l.backgroundWorker()
 	require.NotZero(t, onDemand)
+	l.ok("wait", "run")
+	_, stderr := l.succeeds("worker", "--detach")
+	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", onDemand))
+	harness.Eventually(t, "it has given the run back", func() bool { code, _, _ := l.run("worker", "stop"); return code == 0 })
 	l.ok("worker", "--detach")
-	code, _, stderr := l.run("wait", "run")
-	require.Zero(t, code, stderr)
-	harness.Eventually(t, "it has made way", func() bool {
-		code, _, stderr = l.run("worker", "--detach")
-		require.Zero(t, code, stderr)
-		return l.backgroundWorker() != onDemand
-	})
 	last := l.backgroundWorker()
-	_, stderr = l.succeeds("worker", "--detach")
-	assert.Contains(t, stderr, fmt.Sprintf("is already running as process %d", last))
 	l.ok("worker", "upgrade")
 	assert.Equal(t, last, l.backgroundWorker())
+	l.ok("dev", "--detach", "--headless", "--port", "0")
+	assert.Zero(t, l.backgroundWorker())
+	l.ok("dev", "stop")
 }
 
 // A host worker is started, reloaded and stopped according to its unit. It notifies systemd that

@@ -91,9 +91,6 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	}
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
-	if l.sweep == nil && end.closed() {
-		worker.Go(func() { noteEnd(logRoot(l.App, l.spec), l.run) })
-	}
 	elsewhere := l.endsElsewhere(end)
 	l.endHosts()
 	l.agents.end(l.run, l.client)

@@ -8,7 +8,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -37,15 +36,6 @@ func pruneOldLogs(a *cli.App) {
 			a.Say("could not remove old logs: %s", err)
 		}
 	}
-}
-
-// noteEnd records in root, next to its logs, that a run has ended.
-func noteEnd(root string, run *starter.Run) {
-	if run == nil || root == spec.NullDir {
-		return
-	}
-	// Without this note, the run counts as ended once its directory is gone.
-	_ = retention.End(root, run.ID, run.ExecutionID, time.Now())
 }
 
 // noteBegin records the run that the logs copied from other hosts belong to.

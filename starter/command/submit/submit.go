@@ -98,7 +98,7 @@ func Start(ctx context.Context, a *cli.App, s *spec.RunSpec, o starter.Options, 
 	if err := cli.FindEarlier(ctx, c, s); err != nil {
 		return err
 	}
-	worker.WantWorker(ctx, a, c, on, o.Queue)
+	defer worker.WantWorker(ctx, a, c, on, o.Queue)()
 	if archive != nil {
 		o.ID = cmp.Or(o.ID, starter.NewID(s.Name))
 		if err := specs.Ship(ctx, a, c, on, s, archive, o); err != nil {

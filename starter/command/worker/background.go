@@ -3,9 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
@@ -18,24 +16,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
-// submitEnd limits how long the host worker that submit started takes to exit without tasks.
-const submitEnd = 20 * time.Second
+// makeWayBound limits how long a host worker without tasks takes to exit.
+const makeWayBound = 20 * time.Second
 
 const workerDaemon = "worker"
 
 // detachWorker executes this command in the background.
 func detachWorker(ctx context.Context, a *cli.App, queue string) error {
-	if _, _, err := a.External(ctx); err != nil {
-		return err
-	}
-	release, err := workers.Want(ctx, a.WorkerDir())
+	lock, err := lockWorker(ctx, a)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	defer release()
-	if err := makeWay(ctx, a); err != nil {
-		return err
-	}
+	defer lock.Close()
 	if pid := supervisor.Holder(a.WorkerDir()); pid != 0 {
 		return a.Print(map[string]any{"pid": pid}, func() {
 			a.Say("a host worker is already running as process %d; stop it with `clusterrun worker stop`", pid)
@@ -62,31 +54,26 @@ func sayEndsWith(a *cli.App) {
 	}
 }
 
-// makeWay stops the host worker that submit started, if it is idle. The lock of [workers.Want] must
-// be held.
-func makeWay(ctx context.Context, a *cli.App) error {
+// MakeWay stops the state directory's host worker in the background, if it is idle.
+func MakeWay(ctx context.Context, a *cli.App) error {
 	dir := a.WorkerDir()
 	pid := supervisor.Holder(dir)
-	if text, err := os.ReadFile(submittedFile(dir)); pid == 0 || err != nil || string(text) != strconv.Itoa(pid) {
+	if pid == 0 {
 		return nil
 	}
+	lock, err := lockWorker(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	held, err := workers.HeldRuns(dir)
 	if err != nil || len(held) > 0 {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, submitEnd)
+	ctx, cancel := context.WithTimeout(ctx, makeWayBound)
 	defer cancel()
+	a.Say("stopping the idle host worker with pid %d", pid)
 	return endWorker(ctx, dir, pid)
-}
-
-// MakeWay stops the host worker that submit started, if it is idle.
-func MakeWay(ctx context.Context, a *cli.App) error {
-	release, err := workers.Want(ctx, a.WorkerDir())
-	if err != nil {
-		return err
-	}
-	defer release()
-	return makeWay(ctx, a)
 }
 
 // endWorker asks a state directory's supervisor to stop everything, and returns when it has

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,42 +25,57 @@ import (
 )
 
 const (
-	// submitIdle is how long the host worker that submit started keeps running without runs.
-	submitIdle = 10 * time.Minute
-	// submitStart limits its start.
+	// submitStart limits the start of a host worker for submitted runs.
 	submitStart = time.Minute
 	// serviceUmask is a service's umask.
 	serviceUmask = 0o022
+	// startLock is locked in a host worker's state directory by commands that start or stop it.
+	startLock  = "start.lock"
+	startEvery = 5 * time.Millisecond
 )
 
 // WantWorker starts a host worker for submitted runs if no host worker serves the embedded
-// server's default queue. Its side is the home's host worker.
-func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
+// server's default queue. Its side is the home's host worker, which does not stop it before release
+// is called.
+func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) (release func()) {
 	if !s.Embedded || queue != "" && queue != spec.TaskQueue || supervisor.InTask() {
-		return
+		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitStart)
 	defer cancel()
-	if pid, err := ensureWorker(ctx, a, c, s); err != nil {
+	home := homeworker.Of(a.Global.StateDir, s.Options)
+	home.Umask = serviceUmask
+	side, err := home.Connect(ctx)
+	if err == nil {
+		err = ensureWorker(ctx, a, c, s, side)
+	}
+	if err != nil {
 		a.Say("could not start a host worker in the background: %s", err)
-	} else if pid != 0 {
-		a.Say("started a host worker in the background (process %d); it exits after %s without runs; `clusterrun worker stop` stops it", pid, strings.TrimSuffix(cli.Roughly(submitIdle), "0s"))
-		sayEndsWith(a)
+	}
+	return func() {
+		if side != nil {
+			side.Close()
+		}
 	}
 }
 
-// ensureWorker returns the process ID of the host worker that it started, or 0.
-func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (pid int, err error) {
-	dir := a.WorkerDir()
-	// This waits for other commands that are starting one, and for one that is about to exit.
-	release, err := workers.Want(ctx, dir)
-	if err != nil {
-		return 0, err
+// lockWorker keeps other commands from starting or stopping the state directory's host worker.
+func lockWorker(ctx context.Context, a *cli.App) (*os.File, error) {
+	if err := os.MkdirAll(a.WorkerDir(), 0o700); err != nil {
+		return nil, err
 	}
-	defer release()
+	return filelock.Wait(ctx, filelock.Try, filepath.Join(a.WorkerDir(), startLock), startEvery)
+}
+
+func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, side *homeworker.Link) error {
+	lock, err := lockWorker(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	dev, err := filelock.IsHeld(filepath.Join(a.Global.StateDir, cli.DevLock))
-	if err != nil || dev || supervisor.Holder(dir) != 0 {
-		return 0, err
+	if err != nil || dev || supervisor.Holder(a.WorkerDir()) != 0 {
+		return err
 	}
 	o, err := submitOptions(a, s)
 	if err == nil {
@@ -69,35 +83,22 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 	}
 	switch {
 	case starter.IsError[*workers.NamesakeError](err): // another state directory's host worker
-		return 0, nil
+		return nil
 	case err != nil:
-		return 0, err
+		return err
 	}
 	cli.EndAbandoned(ctx, a, c, s)()
-	pid, _, err = startDaemon(ctx, a, workerDaemon, func(log, ready *os.File) (*exec.Cmd, error) { return startAtHome(ctx, a, o, log, ready) })
-	if err == nil {
-		err = os.WriteFile(submittedFile(dir), []byte(strconv.Itoa(pid)), 0o600)
+	pid, _, err := startDaemon(ctx, a, workerDaemon, func(log, ready *os.File) (*exec.Cmd, error) { return startAtHome(o, side, log, ready) })
+	if err != nil {
+		return err
 	}
-	return pid, err
+	a.Say("started a host worker in the background (process %d); it exits after %s without runs; `clusterrun worker stop` stops it", pid, strings.TrimSuffix(cli.Roughly(o.IdleExit), "0s"))
+	sayEndsWith(a)
+	return nil
 }
 
-// Revive starts the host worker of submitted runs again if it was killed while some of them are
-// open, because without it they stay open.
-func Revive(ctx context.Context, a *cli.App, c client.Client, s cli.Server) {
-	dir := a.WorkerDir()
-	if _, err := os.Stat(submittedFile(dir)); err != nil || supervisor.Holder(dir) != 0 {
-		return
-	}
-	if n, err := workers.OpenRuns(ctx, c, spec.TaskQueue); err == nil && n > 0 {
-		WantWorker(ctx, a, c, s, "")
-	}
-}
-
-// submittedFile returns the file with the process ID of the host worker that submit started.
-func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
-
-// submitOptions returns options for submitted runs' host worker. The host worker serves several
-// shells, so its options must not depend on this one.
+// submitOptions returns options for submitted runs' host worker. It serves several shells, so it does
+// not depend on this one.
 func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 	home, dir := a.Home(), a.WorkerDir()
 	checks, err := hostcheck.ParseAll(nil)
@@ -105,19 +106,13 @@ func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 		StateDir: dir, Instance: cmp.Or(supervisor.InstanceIn(dir), supervisor.NewInstance()), Queue: spec.TaskQueue,
 		Slots: -1, Oversubscribe: true, LogRoot: a.LogsDir(), Retention: &retention.Policy{Home: a.Global.StateDir, For: retention.DefaultFor},
 		Checks: checks, CheckEvery: hostcheck.DefaultEvery, CheckTimeout: hostcheck.DefaultTimeout,
-		Server: s.Options, Home: &home, IdleExit: submitIdle, Debug: a.Debug(),
+		Server: s.Options, Home: &home, IdleExit: homeworker.IdleExit, Debug: a.Debug(),
 	}, err
 }
 
 // startAtHome starts a supervisor like a service, in the home directory, with the home's host worker
 // as its side.
-func startAtHome(ctx context.Context, a *cli.App, o workers.Options, log, ready *os.File) (*exec.Cmd, error) {
-	home := homeworker.Of(a.Global.StateDir, o.Server)
-	home.Umask = serviceUmask
-	side, err := home.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
+func startAtHome(o workers.Options, side *homeworker.Link, log, ready *os.File) (*exec.Cmd, error) {
 	settings, err := workers.Supervisor(o)
 	if err != nil {
 		return nil, err

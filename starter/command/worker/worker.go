@@ -84,11 +84,6 @@ func become(ctx context.Context, a *cli.App, o workers.Options, b *Detached) err
 	if err != nil {
 		return err
 	}
-	if !b.child() {
-		if err := MakeWay(ctx, a); err != nil {
-			return err
-		}
-	}
 	if o.Role != workers.RoleController {
 		if err := o.CheckSockets(); err != nil {
 			return err

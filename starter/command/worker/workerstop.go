@@ -37,14 +37,12 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if pid == 0 {
 		return a.Print(map[string]any{"pid": nil}, func() { a.Say("no host worker uses %s", dir) })
 	}
-	// The lock prevents submit from relying on this host worker.
-	wanting, cancel := context.WithTimeout(ctx, workerStopBound)
-	defer cancel()
-	release, err := workers.Want(wanting, dir)
+	// The lock keeps submit from counting on this host worker.
+	lock, err := lockWorker(ctx, a)
 	if err != nil {
-		return fmt.Errorf("the host worker with pid %d is being started or about to exit: %w", pid, err)
+		return err
 	}
-	defer release()
+	defer lock.Close()
 	if pid = supervisor.Holder(dir); pid == 0 {
 		return nil // the host worker was about to exit
 	}
