@@ -83,8 +83,7 @@ type Options struct {
 	// LongestGrace limits the processes' graces when the host worker is asked to exit. The default
 	// is [supervisor.DefaultLongestGrace].
 	LongestGrace time.Duration `json:"longest_grace,omitempty"`
-	// IdleExit is the time without a run after which the host worker exits. 0 means
-	// never.
+	// IdleExit limits how long the host worker stays without a run. 0 means no limit.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

@@ -54,8 +54,8 @@ func (l *Link) Serve(s workers.Supervised, socket *os.File) {
 
 func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) }
 
-// answerBound limits the wait for a run's start, and hurriedBound the rest of the wait once nobody
-// wants the run any more.
+// answerBound limits the wait for a run's start, and hurriedBound the rest of the wait once the run
+// is no longer needed.
 var answerBound, hurriedBound = 20 * time.Second, 5 * time.Second
 
 // Start starts a run through the home worker, like [starter.Start]. c is the command's own
@@ -77,7 +77,7 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	_ = l.conn.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("the server has not answered whether it has started run %s (%w); the next `clusterrun run` ends the run", o.ID, err)
+		return nil, fmt.Errorf("the server has not answered whether it has started run %s (%w); the next `clusterrun run` stops it", o.ID, err)
 	case err != nil:
 		return startAgain(ctx, c, s, o)
 	case e.Running:

@@ -151,8 +151,8 @@ func (r *server) leaveWhenIdle(ctx context.Context, h Home, path string, l *net.
 	}
 }
 
-// leaveIdle prepares the exit of an idle process, and reports whether it must exit. It keeps the lock
-// with which commands start another home worker until it has exited.
+// leaveIdle reports whether this idle process must exit. Until it has exited, it holds the lock that
+// commands need to start another home worker.
 func (r *server) leaveIdle(ctx context.Context, path string) bool {
 	lock, err := filelock.Try(path + ".lock")
 	if err != nil {

@@ -44,7 +44,7 @@ func (r *sides) exit(ctx context.Context) bool {
 func (r *sides) attend(conn *net.UnixConn) error {
 	socket, err := receive(conn)
 	if errors.Is(err, io.EOF) {
-		return nil // the command only wants this process to stay
+		return nil // the command only needed this process to stay
 	}
 	if err != nil {
 		return err

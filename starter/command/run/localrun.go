@@ -145,8 +145,8 @@ func endedEarly(s os.Signal) error {
 	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
 }
 
-// start brings everything up. The first signal ends it, unless the server has then started the run,
-// which supervise stops.
+// start brings everything up. The first signal cancels it, unless the server has already started the
+// run, which supervise then stops.
 func (l *localRun) start(ctx context.Context) (err error) {
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
