@@ -62,15 +62,6 @@ func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 	require.EqualError(t, err, "a is no task\nas the run says it")
 }
 
-func TestWhatIsSaidOnceToAUser(t *testing.T) {
-	a, again := &App{}, &App{}
-	a.Global.StateDir = t.TempDir() + "/state"
-	again.Global.StateDir = a.Global.StateDir
-	assert.True(t, a.FirstTime("said-x"))
-	assert.False(t, again.FirstTime("said-x"))
-	assert.True(t, again.FirstTime("said-y"))
-}
-
 // A server from the environment is named by its address.
 func TestAServerIsNamedByItsAddress(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example:7233")

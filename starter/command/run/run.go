@@ -137,11 +137,8 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < cli.FirstFD {
 		return cli.Usagef("--%s %d: use a socket's descriptor, such as %d", coordinatorFlag, o.coordinator, cli.FirstFD)
 	}
-	if o.others == nil && !o.quiet && o.coordinator == 0 {
-		specs.SayThreads(a, s)
-		if f.Given("devices") && f.Flags.Lookup("devices").Value.String() == "auto" && specs.LocalMachine().Gpus == 0 {
-			a.Say("--devices auto has no effect: this machine has no visible GPUs")
-		}
+	if o.others == nil && !o.quiet && f.Given("devices") && f.Flags.Lookup("devices").Value.String() == "auto" && specs.LocalMachine().Gpus == 0 {
+		a.Say("--devices auto has no effect: this machine has no visible GPUs")
 	}
 	return runHere(cmd.Context(), a, s, *o)
 }

@@ -6,18 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // Source holds the positional arguments of run, submit and validate.
@@ -40,12 +36,6 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
 		return Source{}, cli.Usagef("%s is a spec, but %q follows it: put flags before the file, and a command after --", args[0], args[1])
 	}
-	if err := noProgram(cmd, args); err != nil {
-		return Source{}, err
-	}
-	if err := noScript(cmd, args); err != nil {
-		return Source{}, err
-	}
 	switch {
 	case cmd.ArgsLenAtDash() == 0, !alone, !isSpec:
 		return Source{Command: args}, nil
@@ -57,50 +47,6 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 		}
 	}
 	return s, nil
-}
-
-// assignment is a word such as worker=2 or LEVEL=debug.
-var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
-
-// noProgram refuses a first word that is not a program, such as worker=2, because it is probably an
-// argument of the preceding flag.
-func noProgram(cmd *cobra.Command, args []string) error {
-	word := args[0]
-	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
-		return nil
-	}
-	if _, err := exec.LookPath(word); err == nil {
-		return nil
-	}
-	if grid := cmd.Flags().Lookup("array"); grid != nil && grid.Changed {
-		more := len(args)
-		if at := slices.IndexFunc(args, func(arg string) bool { return !assignment().MatchString(arg) }); at >= 0 {
-			more = at
-		}
-		return cli.Usagef("%q is not a program; to add it to the parameters, quote all of them together: --array '%s %s'", word, grid.Value, strings.Join(args[:more], " "))
-	}
-	name, value, _ := strings.Cut(word, "=")
-	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
-		return cli.Usagef("%q is not a program; each task type needs its own --task flag: write --task %s", word, word)
-	}
-	return cli.Usagef("%q is not a program; to set the variable %s, write -x %s before the program", word, name, word)
-}
-
-// noScript refuses a program that is a script without execute permission.
-func noScript(cmd *cobra.Command, args []string) error {
-	interpreter := fault.InterpreterFor(args[0])
-	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
-		return nil
-	}
-	if _, err := exec.LookPath(args[0]); err == nil {
-		return nil
-	}
-	more := ""
-	if len(args) > 1 {
-		more = " ..."
-	}
-	return cli.Usagef("%s is neither a spec (.yaml, .yml or .json) nor an executable program; put its interpreter in front: %s -- %s %s%s",
-		args[0], cmd.CommandPath(), interpreter, args[0], more)
 }
 
 // isFile reports whether path can be a spec: a regular file without execute permission, or

@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"bytes"
 	"os"
 	"regexp"
 	"runtime"
@@ -243,43 +242,6 @@ func TestSpecOrCommand(t *testing.T) {
 	}
 }
 
-// A script given as a spec is refused before anything starts.
-func TestAScriptThatIsNoProgram(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	require.NoError(t, os.WriteFile("train.py", nil, 0o600))
-	require.NoError(t, os.WriteFile("job.sh", nil, 0o600))
-	require.NoError(t, os.WriteFile("program.py", nil, 0o700))
-	const neither = " is neither a spec (.yaml, .yml or .json) nor an executable program; put its interpreter in front: clusterrun run -- "
-	for line, want := range map[string]string{
-		"train.py":         "train.py" + neither + "python3 train.py",
-		"./train.py --lr":  "./train.py" + neither + "python3 ./train.py ...",
-		"-- job.sh":        "job.sh" + neither + "bash job.sh",
-		"./program.py":     "",
-		"nowhere.py":       "",
-		"python3 train.py": "",
-		"--dir / train.py": "",
-	} {
-		root := &cobra.Command{Use: "clusterrun", SilenceErrors: true, SilenceUsage: true}
-		run := &cobra.Command{Use: "run", RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := ParseSource(cmd, args)
-			return err
-		}}
-		root.AddCommand(run)
-		run.Flags().SetInterspersed(false)
-		run.Flags().String("dir", "", "")
-		root.SetArgs(append([]string{"run"}, strings.Fields(line)...))
-		err := root.Execute()
-		if want == "" {
-			require.NoError(t, err, line)
-			continue
-		}
-		var usage *cli.UsageError
-		require.ErrorAs(t, err, &usage, line)
-		assert.Equal(t, []string{want}, usage.Problems)
-	}
-}
-
 func TestNames(t *testing.T) {
 	for line, want := range map[string]string{
 		"python3 train.py --epochs 3":     "train",
@@ -325,26 +287,6 @@ func TestTakers(t *testing.T) {
 		names = append(names, h.Name)
 	}
 	assert.Equal(t, []string{"d", "c", "b", "a"}, names)
-}
-
-func TestThreadsAreSpokenOf(t *testing.T) {
-	t.Setenv("OMP_NUM_THREADS", "")
-	said := func(args ...string) string {
-		s := must.Get(specFrom(t, "", args...))(t)
-		var errs bytes.Buffer
-		SayThreads((&cli.App{Err: &errs}), s)
-		return errs.String()
-	}
-	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is not set; using 1 per process, like torchrun. Set it to tune your program\n",
-		said("-n", "2", "python3", "train.py"))
-	for _, args := range [][]string{
-		{"-n", "1", "python3", "x"}, {"-n", "2", "true"}, {"-n", "2", "-x", "OMP_NUM_THREADS=4", "python3", "x"},
-		{"-n", "2", "--cpus", "auto", "python3", "x"}, {"-n", "2", "--set", "env_profiles=[tensorflow]", "python3", "x"},
-	} {
-		assert.Empty(t, said(args...), args)
-	}
-	t.Setenv("OMP_NUM_THREADS", "8")
-	assert.Empty(t, said("-n", "2", "python3", "x"))
 }
 
 func TestNodesInTorchrunsWords(t *testing.T) {
