@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ const workerDaemon = "worker"
 
 // detachWorker executes this command in the background.
 func detachWorker(ctx context.Context, a *cli.App, queue string) error {
+	if _, _, err := a.External(ctx); err != nil {
+		return err
+	}
 	lock, err := lockWorker(ctx, a)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)

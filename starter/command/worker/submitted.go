@@ -89,6 +89,9 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 	}
 	cli.EndAbandoned(ctx, a, c, s)()
 	pid, _, err := startDaemon(ctx, a, workerDaemon, func(log, ready *os.File) (*exec.Cmd, error) { return startAtHome(o, side, log, ready) })
+	if err == nil {
+		err = os.WriteFile(submittedFile(a.WorkerDir()), nil, 0o600)
+	}
 	if err != nil {
 		return err
 	}
@@ -97,8 +100,23 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 	return nil
 }
 
-// submitOptions returns options for submitted runs' host worker. It serves several shells, so it does
-// not depend on this one.
+// Revive starts the host worker of submitted runs again if it was killed while some of them are
+// open, because without it they stay open.
+func Revive(ctx context.Context, a *cli.App, c client.Client, s cli.Server) {
+	dir := a.WorkerDir()
+	if _, err := os.Stat(submittedFile(dir)); err != nil || supervisor.Holder(dir) != 0 {
+		return
+	}
+	if n, err := workers.OpenRuns(ctx, c, spec.TaskQueue); err == nil && n > 0 {
+		WantWorker(ctx, a, c, s, "")()
+	}
+}
+
+// submittedFile returns the file that exists if submit started the last host worker.
+func submittedFile(workerDir string) string { return filepath.Join(workerDir, "submitted") }
+
+// submitOptions returns options for submitted runs' host worker. The host worker serves several
+// shells, so its options must not depend on this one.
 func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
 	home, dir := a.Home(), a.WorkerDir()
 	checks, err := hostcheck.ParseAll(nil)
