@@ -77,7 +77,7 @@ func (l *Link) Start(ctx context.Context, c client.Client, s *spec.RunSpec, o st
 	_ = l.conn.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("the server has not answered whether it has started run %s (%w); the next `clusterrun run` stops it", o.ID, err)
+		return nil, fmt.Errorf("no answer about the start of run %s (%w); if the server has started it, the next `clusterrun run` stops it", o.ID, err)
 	case err != nil:
 		return startAgain(ctx, c, s, o)
 	case e.Running:

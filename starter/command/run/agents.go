@@ -287,7 +287,7 @@ func (l *localRun) tellJoined(end ending) error {
 	case r.Verdict == spec.VerdictSucceeded:
 		return report.PrintResult(l.App, r)
 	default:
-		l.Say("run %s %s (exit code %d); the agent at %s has the report", l.id, l.Color.Bad(string(r.Verdict)), r.ExitCode, l.server)
+		l.Say("run %s %s (exit code %d); the agent at %s prints the report", l.id, l.Color.Bad(string(r.Verdict)), r.ExitCode, l.server)
 		return errors.Join(report.PrintResult(l.App, r), &cli.ExitError{Code: max(r.ExitCode, 1)})
 	}
 }
