@@ -21,7 +21,7 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 	case o.foreground == "":
 		return nil
 	case o.remote:
-		return cli.Usagef("--foreground %s: with --remote, the task runs on another host, which has no terminal; omit one of them", o.foreground)
+		return cli.Usagef("--foreground %s: with --remote, the task runs on another host, without a terminal; omit one of them", o.foreground)
 	}
 	if _, ok := s.Task(o.foreground); ok {
 		return nil

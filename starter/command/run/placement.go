@@ -86,7 +86,7 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) er
 	if t, ok := s.Task(o.foreground); ok {
 		host, _, _ := spec.SplitAddress(t.Address) // empty if a host's slots are still unknown
 		if !specs.IsThisMachine(host) {
-			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal; omit --foreground, or place the task on this machine", o.foreground)
+			return cli.Usagef("--foreground %s: the task is on another host, without a terminal; omit --foreground, or place the task on this machine", o.foreground)
 		}
 	}
 	return nil

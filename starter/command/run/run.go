@@ -138,7 +138,7 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return cli.Usagef("--%s %d: use a socket's descriptor, such as %d", coordinatorFlag, o.coordinator, cli.FirstFD)
 	}
 	if o.others == nil && !o.quiet && f.Given("devices") && f.Flags.Lookup("devices").Value.String() == "auto" && specs.LocalMachine().Gpus == 0 {
-		a.Say("--devices auto has no effect: this machine has no visible GPUs")
+		a.Say("--devices auto does nothing, because no GPU is visible")
 	}
 	return runHere(cmd.Context(), a, s, *o)
 }

@@ -172,7 +172,7 @@ func (l *localRun) leftBehind() ending {
 	if l.isStopping() {
 		code, what = cli.CodeOfSignal(l.interrupted.First), "were stopped without it"
 	}
-	cause := fmt.Errorf("%s did not answer: the processes of run %s %s, and the next `clusterrun run`, dev or worker on this machine that reaches it ends the run", l.server, l.id, what)
+	cause := fmt.Errorf("%s did not answer: the processes of run %s %s, and the next `clusterrun run`, dev or worker on this machine that reaches it stops the run", l.server, l.id, what)
 	if full := cli.FullDisk(l.Global.StateDir); full != nil {
 		cause = fmt.Errorf("%w; %w", cause, full)
 	}

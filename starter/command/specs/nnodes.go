@@ -16,7 +16,7 @@ func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error)
 	case most < 1 || least < 1 || least > most:
 		return 0, fmt.Errorf("--nnodes %q: use a number of hosts, such as 4, or MIN:MAX, such as 2:4", f.nnodes)
 	case named > 0 && (least != named || most != named) && most > 1:
-		return 0, fmt.Errorf("--nnodes %s does not match the %d hosts that -H or --hostfile names; name that many hosts, or omit -H and --hostfile and use `clusterrun submit` or `clusterrun run --remote`", f.nnodes, named)
+		return 0, fmt.Errorf("--nnodes %s does not match the %d hosts that -H or --hostfile names; make them match, or omit -H and --hostfile and use `clusterrun submit` or `clusterrun run --remote`", f.nnodes, named)
 	case named > 0 || most == 1:
 		return most, nil
 	case f.Given("hosts") && f.Flags.Lookup("hosts").Value.String() != f.nnodes:
