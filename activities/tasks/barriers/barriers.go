@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
@@ -39,6 +40,8 @@ type Config struct {
 	// StateDir is the directory where round numbers are stored.
 	StateDir string
 	Log      *zap.Logger
+	// Waits receives how long tasks waited, by outcome. It may be nil.
+	Waits *prometheus.HistogramVec
 }
 
 // Arrival is a task's arrival at a barrier.
@@ -67,6 +70,8 @@ type Release struct {
 }
 
 const (
+	// released is the outcome of a wait that the barrier's release completed.
+	released = "released"
 	// maxMeetings limits how many of a run's barriers are kept in memory. The rest are looked
 	// up on the server.
 	maxMeetings = 1024
@@ -103,6 +108,13 @@ type run struct {
 
 // New returns a host's barriers, with round numbers stored in the state directory.
 func New(c Config) *Barriers {
+	if c.Waits != nil {
+		for _, outcome := range []string{
+			released, wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierMismatch, wire.CodeAlreadyWaiting, wire.CodeTooLarge,
+		} {
+			c.Waits.WithLabelValues(outcome) // starts the series at 0
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Barriers{Config: c, store: openStore(c.StateDir, c.Log), ctx: ctx, cancel: cancel, runs: map[runKey]*run{}}
 }
@@ -121,6 +133,20 @@ func (b *Barriers) Close() {
 // and a [RefusedError] if the server refuses the arrival. When ctx is done, the arrival is
 // withdrawn, because the process is gone.
 func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
+	came := time.Now()
+	release, err := b.arrive(ctx, a)
+	outcome := released
+	refused, ok := errors.AsType[*Error](err)
+	if ok {
+		outcome = refused.Code
+	}
+	if (ok || err == nil) && b.Waits != nil {
+		b.Waits.WithLabelValues(outcome).Observe(time.Since(came).Seconds())
+	}
+	return release, err
+}
+
+func (b *Barriers) arrive(ctx context.Context, a Arrival) (Release, error) {
 	if err := a.normalise(); err != nil {
 		return Release{}, err
 	}

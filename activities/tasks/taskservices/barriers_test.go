@@ -30,7 +30,7 @@ func (s told) Tell(_ context.Context, in spec.BarrierInput, m spec.BarrierMessag
 
 func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
 	t.Helper()
-	m := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()})
+	m := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop(), Waits: metrics.New().BarrierWaits})
 	t.Cleanup(m.Close)
 	return m
 }
@@ -45,7 +45,7 @@ func twoWorkers() barriers.Arrival {
 // A task's arrival reaches the round, and the server's error reaches the task.
 func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
-	across := acrossHosts{meetingsOf(t, s), metrics.New().BarrierWaits}
+	across := meetingsOf(t, s)
 	a := twoWorkers()
 	a.Timeout, a.Value = time.Minute, "mine"
 	_, err := across.Arrive(t.Context(), a)
@@ -70,8 +70,7 @@ func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
 // Tasks that arrive before the host worker connects to the server wait for the connection. If the
 // host worker stops first, they are asked to retry, which does not count as an error.
 func TestArrivingWithoutAServer(t *testing.T) {
-	meetings := meetingsOf(t, away{})
-	across := acrossHosts{meetings, metrics.New().BarrierWaits}
+	across := meetingsOf(t, away{})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := across.Arrive(ctx, twoWorkers())
@@ -82,6 +81,6 @@ func TestArrivingWithoutAServer(t *testing.T) {
 		_, err := across.Arrive(t.Context(), twoWorkers())
 		told <- err
 	}()
-	meetings.Close()
+	across.Close()
 	require.ErrorIs(t, <-told, barriers.ErrShutdown)
 }

@@ -73,8 +73,8 @@ func New(c Config) (*Services, error) {
 	o := taskapi.Config{StateDir: c.StateDir, Observe: c.Metrics.Steps.Observe, Log: c.Log}
 	var err error
 	if c.Rounds != nil {
-		s.meetings = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
-		o.Barriers = newAcrossHosts(s.meetings, c.Metrics.BarrierWaits)
+		s.meetings = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log, Waits: c.Metrics.BarrierWaits})
+		o.Barriers = s.meetings
 	}
 	if c.Runs != nil {
 		o.Stops = s.stops
