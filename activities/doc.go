@@ -10,6 +10,7 @@
 //	Answer           only answers, so that the run knows that the host is back
 //	RunTask          holds a lease on one task's process for as long as it lives
 //	StopSilentTasks  stops tasks for their silence
+//	StopTasks        stops processes whose RunTasks are being canceled
 //	SealTasks        prevents further restarts
 //	TellStopping     tells the tasks whether they stop together
 //	CheckStart       checks whether a task can be started

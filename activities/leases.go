@@ -11,17 +11,23 @@ import (
 // have been silent.
 type leases struct {
 	mu       sync.Mutex
-	attached map[runkey.Task]int // RunTask calls that hold a lease, by task
-	nudge    chan struct{}       // wakes the reconciler
-	ended    chan struct{}       // has an element after a lease was released
-	silences sync.Map            // from runkey.Task to whether it is silent
+	attached map[runkey.Task]*held // by task
+	nudge    chan struct{}         // wakes the reconciler
+	ended    chan struct{}         // has an element after a lease was released
+	silences sync.Map              // from runkey.Task to whether it is silent
 	// acted contains each taskGroup for which on_silence was carried out since the group's last
 	// sign of life.
 	acted sync.Map
 }
 
+// held is a task's lease.
+type held struct {
+	calls int           // RunTask calls that hold it
+	stop  chan struct{} // receives when the run stops the task
+}
+
 func newLeases() *leases {
-	return &leases{attached: map[runkey.Task]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
+	return &leases{attached: map[runkey.Task]*held{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
 }
 
 // taskGroup identifies a run's tasks of one generation on this host.
@@ -32,17 +38,35 @@ type taskGroup struct {
 
 func groupOf(k runkey.Task) taskGroup { return taskGroup{run: k.Run, generation: k.Generation} }
 
-func (l *leases) attach(k runkey.Task) {
+// attach takes a lease. The returned channel receives when the run stops the task.
+func (l *leases) attach(k runkey.Task) (stop <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.attached[k]++
+	h := l.attached[k]
+	if h == nil {
+		h = &held{stop: make(chan struct{}, 1)}
+		l.attached[k] = h
+	}
+	h.calls++
+	return h.stop
+}
+
+// stop stops a task if it is leased.
+func (l *leases) stop(k runkey.Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.attached[k]; h != nil {
+		signal(h.stop)
+	}
 }
 
 // detach releases a lease. ended reports whether the process has exited. If it is false, detach
 // wakes the reconciler, because the run may have been closed.
 func (l *leases) detach(k runkey.Task, ended bool) {
 	l.mu.Lock()
-	if l.attached[k]--; l.attached[k] <= 0 {
+	if h := l.attached[k]; h.calls > 1 {
+		h.calls--
+	} else {
 		delete(l.attached, k)
 		l.silences.Delete(k)
 	}
@@ -67,7 +91,7 @@ func signal(c chan<- struct{}) {
 func (l *leases) isAttached(k runkey.Task) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.attached[k] > 0
+	return l.attached[k] != nil
 }
 
 // count returns the number of leased tasks.

@@ -40,7 +40,7 @@ var errAway = errors.New("the host worker released the process; it continues, an
 // task continues, for example with a restart, or that none of its processes exited.
 func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	l := h.newLease(ctx, &in)
-	h.leases.attach(l.key)
+	l.ordered = h.leases.attach(l.key)
 	defer func() { h.leases.detach(l.key, l.ended) }()
 	exit, err := l.hold(&in)
 	if err != nil {
@@ -154,7 +154,8 @@ type taskLease struct {
 	asked    policy.Request  // the question to the policy
 	allowed  policy.Decision // the answer
 	restarts int             // of the task until now
-	stopping bool            // the activity was canceled
+	stopping bool            // the activity was canceled, or StopTasks was called
+	ordered  <-chan struct{} // receives when StopTasks is called
 	ended    bool            // the last process has exited
 	// used is the last sample of the process's resources, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
@@ -324,6 +325,8 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 				return errSuperseded
 			}
 			l.stop(waiting, &beats.process)
+		case <-l.ordered:
+			l.stop(waiting, &beats.process)
 		case <-cancelled:
 			cancelled = nil
 			if err := l.onCancelled(waiting, beats); err != nil {
@@ -337,7 +340,7 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 func (l *taskLease) onCancelled(waiting context.Context, beats *beater) error {
 	cause := context.Cause(l.ctx)
 	switch {
-	case temporal.IsCanceledError(cause):
+	case temporal.IsCanceledError(cause) && !l.stopping:
 		l.group.Go(func(context.Context) { l.confirm(waiting, beats.process, cause, beats.answers) })
 	case server.IsGone(cause):
 		return errSuperseded

@@ -220,6 +220,27 @@ func (s *slowServer) RecordActivityHeartbeat(ctx context.Context, _ []byte, _ ..
 	return s.beat.call(ctx)
 }
 
+// A run's own order stops a process before the server delivers the cancellation. Tasks without a
+// lease are left to the cancellation.
+func TestAnOrderStopsALeasedProcess(t *testing.T) {
+	s := &slowSupervisor{stop: newSlow()}
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: &slowServer{}, Log: zap.NewNop()}))(t)
+	(&serving{t: t}).do(func(ctx context.Context) error {
+		l := &taskLease{Host: h, ctx: ctx, plan: &plan{Spec: (&spec.RunSpec{}).WithDefaults()}, key: runkey.Task{Run: runOf(ctx, ""), Task: "worker-0"}}
+		l.ordered = h.leases.attach(l.key)
+		_, err := h.StopTasks(ctx, hostapi.TasksInput{Tasks: []string{"worker-0", "worker-1"}})
+		require.NoError(t, err)
+		over := make(chan error, 1)
+		go func() { over <- l.attend(&supervisor.Process{Key: l.key}) }()
+		await(t, s.stop.entered, "the supervisor")
+		close(s.stop.let)
+		h.Close()
+		require.ErrorIs(t, <-over, errAway)
+		assert.True(t, l.cancelled())
+		return nil
+	})
+}
+
 // A host that shuts down waits for its leases' calls, and releases the leases, so that none is in
 // use when the next host worker starts.
 func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {

@@ -73,6 +73,30 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	assert.Equal(t, []bool{true}, tries["Reserve"])
 }
 
+// A local queue's host is asked to stop tasks before the server delivers the cancellations.
+func TestALocalStopIsPartOfTheWorkflowTask(t *testing.T) {
+	var asked []string
+	env := newEnv(t, activities{
+		"Reserve": func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) { return reserved("a", 3), nil },
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			if in.Task == "worker-0" {
+				return spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin}, nil
+			}
+			<-ctx.Done()
+			return spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"}, nil
+		},
+		"StopTasks": func(ctx context.Context, in hostapi.TasksInput) (hostapi.None, error) {
+			assert.True(t, activity.GetInfo(ctx).IsLocalActivity)
+			asked = append(asked, in.Tasks...)
+			return hostapi.None{}, nil
+		},
+	})
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
+	execute(t, env, spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(3)}}}, nil)
+	require.Error(t, env.GetWorkflowError())
+	assert.Equal(t, []string{"worker-1", "worker-2"}, asked)
+}
+
 // afterWorld is a world with earlier runs. A run that is not in ends does not exist.
 func afterWorld(t *testing.T, ends map[string]spec.RunEnd) (*world, *atomic.Int32) {
 	w := newWorld(t)

@@ -392,7 +392,7 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 	case lifecycle.Capture:
 		r.calls.capture(ctx, a)
 	case lifecycle.Stop:
-		r.stop(a)
+		r.stop(ctx, a)
 	case lifecycle.SealTasks:
 		r.calls.answer(ctx, r.calls.ask(hostapi.Name(hostapi.Host.SealTasks), a.Tasks, tasksInput), nil, nil)
 	case lifecycle.StopSilentTasks:

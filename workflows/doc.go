@@ -58,7 +58,8 @@
 // # Stopping
 //
 // Canceling an activity means asking the process to exit, waiting for the grace, killing the
-// process, and never starting another. A request that leaves the task in place (terminate with
+// process, and never starting another. On a local queue, StopTasks also asks the host within the
+// workflow task, which is faster. A request that leaves the task in place (terminate with
 // auto_restart, restart, signal) is a separate short activity. Once the chief has exited, SealTasks
 // makes each host stop restarting, so that a failure during the grace is final. When the timeout
 // expires, CaptureStacks records the processes' stacks, for at most 10 s, before they are stopped.

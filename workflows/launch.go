@@ -82,12 +82,18 @@ func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	r.step(ctx, e)
 }
 
-// stop cancels activities. The host then stops the processes with their grace.
-func (r *clusterRun) stop(a lifecycle.Stop) {
+// stop cancels activities. The host then stops the processes with their grace. The server takes
+// some milliseconds to deliver a cancellation, so the only host of a local queue is also asked
+// directly.
+func (r *clusterRun) stop(ctx workflow.Context, a lifecycle.Stop) {
 	for _, name := range a.Tasks {
 		if l, ok := r.launches[name]; ok {
 			l.cancel()
 		}
+	}
+	if spec.IsLocalQueue(r.queue) {
+		here := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes, RetryPolicy: once()})
+		workflow.ExecuteLocalActivity(here, hostapi.Name(hostapi.Host.StopTasks), tasksInput(r.calls.group(), a.Tasks))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 // Tasks contains the short activities for running tasks.
 type Tasks interface {
+	// StopTasks stops processes whose RunTasks are being canceled.
+	StopTasks(ctx context.Context, in TasksInput) (None, error)
 	// StopSilentTasks stops processes that are silent, and marks them as failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// SealTasks prevents all further restarts on the host.
