@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
@@ -72,9 +73,10 @@ func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.
 }
 
 // checkUnused refuses a generation that already had processes on this host: its workflow was reset
-// to an earlier point and would repeat completed work.
+// to an earlier point and would repeat completed work. The run's first execution was not reset, but
+// may repeat a workflow task that it ran tasks within.
 func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
-	if p, err := r.plans.get(run); err != nil || p.Generation != generation {
+	if p, err := r.plans.get(run); err != nil || p.Generation != generation || activity.GetInfo(ctx).WorkflowExecution.RunID == run.RunID {
 		return nil //nolint:nilerr // nothing was reserved for it
 	}
 	reply, err := r.Supervisor.Processes(ctx, run)

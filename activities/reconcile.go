@@ -117,7 +117,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 		return err
 	case !workflowstatus.IsOpen(d.GetWorkflowExecutionInfo().GetStatus()):
 		return r.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
-	case takingOver(d), len(p.Witnesses) > 0 && isOffering(d):
+	case begins(d), len(p.Witnesses) > 0 && isOffering(d):
 		return nil // the next round looks again
 	}
 	pending, err := r.pendingHere(ctx, d)
@@ -294,14 +294,6 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 // started, and task scheduled, started and completed.
 const begun = 4
 
-// takingOver reports whether the execution continues a run and may not have taken over its tasks
-// yet. The server may delay its first workflow task by a second.
-func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
-	info := d.GetWorkflowExecutionInfo()
-	first := info.GetFirstRunId()
-	return first != "" && first != info.GetExecution().GetRunId() && begins(d)
-}
-
 // isOffering reports whether an execution may be about to offer tasks again after their last offer
 // was closed. Between two offers, it sends requests to the host and then to other hosts.
 func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
@@ -311,7 +303,8 @@ func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	})
 }
 
-// begins reports whether an execution may not have completed its first workflow task.
+// begins reports whether an execution may not have completed its first workflow task. It may then
+// run tasks within that workflow task, or not have taken over its predecessor's tasks yet.
 func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || d.GetWorkflowExecutionInfo().GetHistoryLength() < begun
 }

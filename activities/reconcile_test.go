@@ -78,7 +78,7 @@ func (d *describes) KnownIdentity(context.Context, string) (string, error) { ret
 // open describes a run with activities that have these IDs.
 func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 	d := &workflowservice.DescribeWorkflowExecutionResponse{
-		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: begun},
 	}
 	for _, id := range ids {
 		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: hostapi.Name(hostapi.Host.RunTask)}}
@@ -131,6 +131,21 @@ func TestAPausedRunIsNotAbandoned(t *testing.T) {
 	require.NoError(t, h.watch.reconcile(t.Context(), &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}))
 	assert.Empty(t, s.stops)
 	assert.Empty(t, s.released)
+}
+
+// A local run starts its tasks within its first workflow task, and does not list them before its
+// end.
+func TestARunInItsFirstWorkflowTaskListsNothing(t *testing.T) {
+	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
+	server := &describes{run: open()}
+	server.run.WorkflowExecutionInfo.HistoryLength = begun - 1
+	h := must.Get(NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()}))(t)
+	p := &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
+	assert.Empty(t, s.stops)
+	server.run.WorkflowExecutionInfo.HistoryLength = begun
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
+	assert.Len(t, s.stops, 1)
 }
 
 // The tasks of a large run are listed by its groups. A group lists none before it starts, and other

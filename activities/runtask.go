@@ -72,6 +72,10 @@ const attemptBits = 20
 // polls for slightly longer than it can run tasks.
 const awayFor = 2 * time.Second
 
+// hereFor is how long RunTask waits for a process within a workflow task. It is shorter than
+// firstBeat.
+const hereFor = 100 * time.Millisecond
+
 // remainsFor is the time between two checks of a process that survived SIGKILL.
 const remainsFor = 2 * time.Second
 
@@ -300,11 +304,17 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 	})
 	l.stopped = make(chan error, 1)
 	cancelled, leaving := l.ctx.Done(), activity.GetWorkerStopChannel(l.ctx)
+	var late <-chan time.Time
+	if activity.GetInfo(l.ctx).IsLocalActivity {
+		late = time.After(hereFor)
+	}
 	for {
 		select {
 		case <-closed.Done():
 			return errAway
 		case <-leaving:
+			return errAway
+		case <-late:
 			return errAway
 		case err := <-ended:
 			if err != nil && closed.Err() != nil {

@@ -73,28 +73,72 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	assert.Equal(t, []bool{true}, tries["Reserve"])
 }
 
-// A local queue's host is asked to stop tasks before the server delivers the cancellations.
+// A short run on a local queue is a single workflow task, even if its tasks are stopped.
 func TestALocalStopIsPartOfTheWorkflowTask(t *testing.T) {
-	var asked []string
+	stopped := make(chan struct{})
 	env := newEnv(t, activities{
-		"Reserve": func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) { return reserved("a", 3), nil },
+		"Reserve": func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			return reserved("a", 3), nil
+		},
 		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			assert.True(t, activity.GetInfo(ctx).IsLocalActivity)
 			if in.Task == "worker-0" {
 				return spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin}, nil
 			}
-			<-ctx.Done()
+			<-stopped
 			return spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"}, nil
 		},
 		"StopTasks": func(ctx context.Context, in hostapi.TasksInput) (hostapi.None, error) {
 			assert.True(t, activity.GetInfo(ctx).IsLocalActivity)
-			asked = append(asked, in.Tasks...)
+			assert.Equal(t, []string{"worker-1", "worker-2"}, in.Tasks)
+			close(stopped)
 			return hostapi.None{}, nil
 		},
 	})
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
 	execute(t, env, spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(3)}}}, nil)
-	require.Error(t, env.GetWorkflowError())
-	assert.Equal(t, []string{"worker-1", "worker-2"}, asked)
+	require.ErrorContains(t, env.GetWorkflowError(), "worker-0")
+}
+
+// A task that lives longer than a workflow task should take continues as an activity, which adopts
+// its process.
+func TestALocalTaskContinuesAsAnActivity(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  spec.RunSpec
+		first bool // whether it is tried within the workflow task
+	}{
+		"short":                    {spec.RunSpec{}, true},
+		"with a timeout":           {spec.RunSpec{Timeout: spec.DurationOf(time.Hour)}, false},
+		"restarted":                {spec.RunSpec{AutoRestart: true}, false},
+		"stopped without a server": {spec.RunSpec{OnDisconnect: spec.OnDisconnectStop(time.Hour)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tries []bool
+			env := newEnv(t, activities{
+				"Reserve": func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+					return reserved("a", 1), nil
+				},
+				"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+					here := activity.GetInfo(ctx).IsLocalActivity
+					tries = append(tries, here)
+					if here {
+						return spec.Exit{}, temporal.NewApplicationError("it lives", "HostWorkerAway")
+					}
+					assert.Equal(t, len(tries) == 2, in.Offer > 0, "its fence is newer")
+					return spec.Exit{Cause: spec.CauseCompleted}, nil
+				},
+			})
+			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
+			c.spec.Tasks = []spec.TaskGroup{{Type: "worker"}}
+			execute(t, env, c.spec, nil)
+			require.NoError(t, env.GetWorkflowError())
+			if c.first {
+				assert.Equal(t, []bool{true, false}, tries)
+			} else {
+				assert.Equal(t, []bool{false}, tries)
+			}
+		})
+	}
 }
 
 // afterWorld is a world with earlier runs. A run that is not in ends does not exist.

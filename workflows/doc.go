@@ -38,7 +38,9 @@
 // without one go together to one host that accepts them. Tasks of both kinds may land on the same
 // host, which then counts as one host with one order of local ranks. On a local queue
 // ([spec.LocalQueue]), Reserve and Release are local activities, part of the workflow tasks before
-// and after the tasks run (call.go).
+// and after the tasks run (call.go). So is RunTask for a tenth of a second, which makes a short run
+// a single workflow task (launch.go). If the home worker is killed in that time, the server hands
+// out the workflow task again after [spec.WorkflowTaskTimeout].
 //
 // Two tasks may turn out to be pinned to the same port of one machine that has two names and two
 // host workers. The supervisors detect this from the names of the sockets that hold the ports, and

@@ -35,6 +35,7 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
 	at, in := r.placer.carrierOn(h), r.runTaskInput(a)
 	l := r.launches[name]
+	at.here = r.startsHere(ctx, a)
 	f := at.runTask(actx, in, func(id string) { l.open = id })
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		exit, err := f.get(ctx)
@@ -114,6 +115,8 @@ type Carrier struct {
 
 	// asking is set in a group.
 	asking *asking
+	// here reports whether RunTask is first tried within the workflow task.
+	here bool
 }
 
 func (pl *placer) carrierOn(h *host) Carrier {
@@ -138,7 +141,44 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 		return future[spec.Exit]{answer}
 	}
 	ctx = workflow.WithActivityOptions(ctx, c.options(spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary))
+	if c.here {
+		return runTaskHere(ctx, in)
+	}
 	return call(ctx, hostapi.Host.RunTask, in)
+}
+
+// maxHere limits the tasks that are first tried within the workflow task, each of which adds an
+// event.
+const maxHere = 100
+
+// startsHere reports whether a launch is first tried within the run's first workflow task. Updates
+// and timers wait for the workflow task, so it must not contain a restart or a timeout.
+func (r *clusterRun) startsHere(ctx workflow.Context, a lifecycle.Launch) bool {
+	const first = 3 // events until the first workflow task starts
+	return spec.IsLocalQueue(r.queue) && workflow.GetInfo(ctx).GetCurrentHistoryLength() <= first && r.execution == 0 &&
+		a.Generation == 0 && len(r.sized.TaskList()) <= maxHere && !r.spec.RestartsTasks() &&
+		r.spec.Timeout == nil && r.placer.spec.StopAfter(1) == 0
+}
+
+// runTaskHere first runs the task within the workflow task, which RunTask soon leaves unless the
+// process exits. A short run then costs the server a single workflow task. An activity adopts the
+// process afterwards. In the meantime, StopTasks takes the place of a cancellation.
+func runTaskHere(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit] {
+	answer, settable := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		free, _ := workflow.NewDisconnectedContext(ctx)
+		here := workflow.WithLocalActivityOptions(free, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes, RetryPolicy: once()})
+		out, err := future[spec.Exit]{workflow.ExecuteLocalActivity(here, hostapi.Name(hostapi.Host.RunTask), in)}.get(free)
+		if err != nil {
+			if ctx.Err() != nil {
+				ctx = free // the process is being stopped
+			}
+			in.Offer++ // newer than the attempt here
+			out, err = call(ctx, hostapi.Host.RunTask, in).get(free)
+		}
+		settable.Set(out, err)
+	})
+	return future[spec.Exit]{answer}
 }
 
 // noteHeard records when the server could last have answered a launch's host, given the launch's

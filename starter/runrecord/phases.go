@@ -47,6 +47,9 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 			}
 		}
 	}
+	if at := began(s); local && !at.IsZero() && (launch.IsZero() || at.Before(launch)) {
+		launch = at // within the first workflow task
+	}
 	var phases []Phase
 	from := s.Started
 	for i, until := range []time.Time{placing, launch, launched(s), over(s, cancelled), s.Ended} {
@@ -61,9 +64,32 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	return phases
 }
 
+// began returns when the first process started, or the zero time if none has.
+func began(s *starter.Status) (first time.Time) {
+	for _, at := range firstStarts(s) {
+		if first.IsZero() || at.Before(first) && !at.IsZero() {
+			first = at
+		}
+	}
+	return first
+}
+
 // launched returns when the last task's first process started, or the zero time if a task has
 // not had a process yet.
 func launched(s *starter.Status) (last time.Time) {
+	for _, at := range firstStarts(s) {
+		if at.IsZero() && s.Open {
+			return time.Time{}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// firstStarts returns when each task's first process started.
+func firstStarts(s *starter.Status) (all []time.Time) {
 	exits := map[string]spec.Exit{}
 	if s.Result != nil {
 		for _, t := range s.Result.Tasks {
@@ -80,14 +106,9 @@ func launched(s *starter.Status) (last time.Time) {
 		if first, ok := exits[t.Name]; ok {
 			at = first.Started
 		}
-		if at.IsZero() && s.Open {
-			return time.Time{}
-		}
-		if at.After(last) {
-			last = at
-		}
+		all = append(all, at)
 	}
-	return last
+	return all
 }
 
 // over returns when the run ended: at its first failure, at a request, or at the exit of the

@@ -27,6 +27,7 @@ run notified --notify "http://127.0.0.1:$(cat port)/" -- false
 run stop-by-a-task -n 2 -- bash -c '[ $RANK = 0 ] && clusterrun task stop --error enough; sleep 1'
 run closures --task chief=1 --task worker=2 --env PYTHONPATH="$(clusterrun task python --dir)" -- python3 closures.py
 clusterrun run --id here -n 2 --restart-scope group -- bash -c '[ $CLUSTERRUN_GENERATION = 1 ] || exit 3'
+clusterrun run --id here-longer -n 2 -- sleep 0.5
 
 background cancel -n 2 -- bash -c "$(sleeping)"
 up cancel-1
