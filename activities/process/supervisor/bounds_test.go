@@ -295,7 +295,7 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 // A slow lease, for example on a hanging disk, does not delay other runs' leases.
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
-	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: slog.New(slog.DiscardHandler)}
+	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: slog.New(slog.DiscardHandler), guard: &guard{needed: true}}
 	slow := state.journalPath(runHash(testRun))
 	require.NoError(t, syscall.Mkfifo(slow, 0o600))
 	leased := make(chan error, 1)

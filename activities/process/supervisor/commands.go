@@ -238,6 +238,7 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	if err := r.Check(); err != nil {
 		return PortLeaseReply{}, err
 	}
+	defer s.guard.need() // so that it usually waits before the first process starts
 	run := s.lockOrAddRun(r.Run)
 	s.mu.Unlock()
 	got, err := run.ports.Lease(r, ports.Run{

@@ -21,7 +21,7 @@ import (
 // together, by a `pkill -9` of their name or by the kernel when memory runs out. It is notified by
 // its parent-death signal, which does not need a descriptor.
 //
-// It is started together with the first process.
+// It starts with the first lease of ports, or else with the first process.
 type guard struct {
 	log   *slog.Logger
 	fork  *fork.Forker
