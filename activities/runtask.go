@@ -102,9 +102,11 @@ func (h *Host) answer(err error) (spec.Exit, error) {
 	case errors.Is(err, supervisor.ErrRemains):
 		err = retryAt(err.Error(), spec.ErrRemains, remainsFor)
 	case errors.Is(err, supervisor.ErrClosing):
-		err = retryAt(err.Error(), "HostWorkerAway", awayFor)
-	case errors.Is(err, errAway), errors.Is(err, supervisor.ErrLost), errors.Is(err, supervisor.ErrCutOff):
-		err = retryAt(err.Error(), "HostWorkerAway", leavingFor)
+		err = retryAt(err.Error(), "SupervisorClosing", awayFor)
+	case errors.Is(err, errAway):
+		err = retryAt(err.Error(), spec.ErrAway, leavingFor)
+	case errors.Is(err, supervisor.ErrLost), errors.Is(err, supervisor.ErrCutOff):
+		err = retryAt(err.Error(), "SupervisorLost", leavingFor)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
 		return spec.Exit{
 			ExitCode: fault.CodeOf(err), Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),

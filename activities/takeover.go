@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // takeOverAgain is the delay between repeated requests to the server.
@@ -18,7 +19,7 @@ var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcile
 func (r *reconciler) takeOver(ctx context.Context) {
 	by := server.Taker{
 		Identity: r.Identity, Host: r.Name, Queue: r.Queue,
-		Why: retryAt("the process that held the task has exited", "HostWorkerAway", 0),
+		Why: retryAt("the process that held the task has exited", spec.ErrAway, 0),
 	}
 	for _, p := range r.plans.all() {
 		r.group.Go(func(ctx context.Context) {

@@ -271,7 +271,8 @@ func merge(s *Status, pending []*workflowpb.PendingActivityInfo) {
 		if f := a.GetLastFailure(); f.GetApplicationFailureInfo().GetType() == spec.ErrRestart {
 			t.LastRestart = f.GetMessage()
 		}
-		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
+		isAway := a.GetLastFailure().GetApplicationFailureInfo().GetType() == spec.ErrAway
+		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 && !isAway {
 			t.PID, t.Steps, t.Usage, t.LastOutput = 0, nil, nil, time.Time{}
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())

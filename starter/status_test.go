@@ -72,6 +72,13 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: spec.ErrRestart, Details: payloads(t, 4)},
 			}},
 		},
+		&workflowpb.PendingActivityInfo{
+			ActivityId: "a3", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 2, ScheduledTime: timestamppb.New(time.Unix(200, 0)),
+			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 45}),
+			LastFailure: &failurepb.Failure{FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+				ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: spec.ErrAway},
+			}},
+		},
 		&workflowpb.PendingActivityInfo{ActivityId: "other"},
 	), nil)
 	value := mocks.NewEncodedValue(t)
@@ -80,6 +87,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 			{Name: "worker-0", State: spec.TaskRunning, Activity: "a0"},
 			{Name: "worker-1", State: spec.TaskRunning, Activity: "a1"},
 			{Name: "worker-2", Rank: 2, State: spec.TaskEnded, Exit: &spec.Exit{LogDir: "/logs/of/the/ended", Steps: &spec.StepTime{Seconds: 1, Steps: 20}}},
+			{Name: "worker-3", Rank: 3, State: spec.TaskRunning, Activity: "a3"},
 		}}
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
@@ -88,7 +96,9 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.True(t, s.Open)
 	assert.Equal(t, "me@here", s.Owner)
 	assert.Equal(t, "execution", s.ExecutionID)
-	require.Len(t, s.Tasks, 3)
+	require.Len(t, s.Tasks, 4)
+	assert.Equal(t, 45, s.Tasks[3].PID, "its process continues while the host worker is upgraded")
+	assert.Zero(t, s.Tasks[3].NextStart)
 	assert.Equal(t, 42, s.Tasks[0].PID)
 	assert.Equal(t, 2, s.Tasks[0].Restarts)
 	assert.Equal(t, "host-a", s.Tasks[0].Host)

@@ -100,6 +100,9 @@ const ErrRemains = "Remains"
 // reason, and its details are the number of earlier restarts.
 const ErrRestart = "Restart"
 
+// ErrAway is the error type of RunTask when the process continues, and the next attempt adopts it.
+const ErrAway = "HostWorkerAway"
+
 // ErrNotify is the error type of a notification that was not accepted.
 const ErrNotify = "NotifyError"
 
