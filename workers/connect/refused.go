@@ -72,6 +72,9 @@ func (o Options) unreached(address string, err error) error {
 	}
 	why := plainCause(err)
 	if o.Embedded != "" {
+		if strings.Contains(why, Late) {
+			why = "no answer in time"
+		}
 		return &unreachedError{fmt.Sprintf("the embedded Temporal server at %s cannot be reached (%s); if its process is stopped, continue or kill it, and a command starts another; its log is %s", address, why, embedded.Home{Dir: o.Embedded}.Log()), err}
 	}
 	for _, r := range remedies {

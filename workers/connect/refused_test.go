@@ -32,7 +32,7 @@ func TestUnreachedIsPlain(t *testing.T) {
 			assert.NotContains(t, err.Error(), word)
 		}
 	}
-	own := Options{Embedded: "/home/server"}.unreached("a:1", context.DeadlineExceeded)
+	own := Options{Embedded: "/home/server"}.unreached("a:1", errors.New(Late))
 	assert.ErrorContains(t, own, "the embedded Temporal server at a:1 cannot be reached (no answer in time)")
 	assert.NotContains(t, own.Error(), "--address", "it was not given")
 	assert.ErrorIs(t, Options{}.unreached("a:1", context.Canceled), context.Canceled)
