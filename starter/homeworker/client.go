@@ -56,7 +56,7 @@ func (l *Link) send(r request) error { return json.NewEncoder(l.conn).Encode(r) 
 
 // answerBound limits the wait for a run's start, and hurriedBound the rest of the wait once the run
 // is no longer needed.
-var answerBound, hurriedBound = 20 * time.Second, 5 * time.Second
+var answerBound, hurriedBound = 20 * time.Second, 2 * time.Second
 
 // Start starts a run through the home worker, like [starter.Start]. c is the command's own
 // client, in case the home worker dies. When ctx is done, Start still waits for the answer for a

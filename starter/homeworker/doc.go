@@ -29,6 +29,7 @@
 //     replacement. If the frozen process is continued, it detects the replacement, and exits after
 //     its last run. If it stays stopped by a signal, its supervisors kill it.
 //
-// The home worker exits when it has not served a command or supervisor for a while, or when the
-// state directory is removed.
+// The home worker exits when it has not served a command for a while and submitted runs do not need
+// it. It first stops their supervisor, and a command that connects in the meantime waits to start
+// another home worker. The home worker also exits when the state directory is removed.
 package homeworker

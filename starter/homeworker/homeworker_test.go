@@ -273,7 +273,7 @@ func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
 // The wait for a server that does not answer is limited, although the server may start the run.
 func TestAStartIsNotAwaitedForever(t *testing.T) {
 	hurriedBound = time.Millisecond
-	defer func() { hurriedBound = 5 * time.Second }()
+	defer func() { hurriedBound = 2 * time.Second }()
 	l, _, _ := linked(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -392,7 +392,7 @@ func (l *localRun) abort() {
 	}
 	ended := !l.asked
 	if l.asked {
-		ctx, done := context.WithTimeout(context.Background(), serverPatience)
+		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
 		if r, err := l.dir.Load(); err == nil {
 			ended = cli.TerminateAbandoned(ctx, l.App, r, l.client, l.server) == nil

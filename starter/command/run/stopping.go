@@ -20,7 +20,8 @@ const (
 	// long the run may be stuck. After this time, the supervisor stops the processes without the
 	// server.
 	serverPatience = 5 * time.Second
-	// killAnswer limits the wait for the run to confirm that it kills its processes.
+	// killAnswer limits the wait for the run to confirm that it kills its processes, and for the
+	// server to terminate a run after a failed start.
 	killAnswer = 2 * time.Second
 	// cutBound limits how long the run may take to end after its supervisor was asked to kill
 	// all processes. Killing them takes the supervisor two seconds.
