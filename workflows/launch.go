@@ -162,7 +162,8 @@ func (r *clusterRun) startsHere(ctx workflow.Context, a lifecycle.Launch) bool {
 
 // runTaskHere first runs the task within the workflow task, which RunTask soon leaves unless the
 // process exits. A short run then costs the server a single workflow task. An activity adopts the
-// process afterwards. In the meantime, StopTasks takes the place of a cancellation.
+// process afterwards. In the meantime, StopTasks takes the place of a cancellation, and Release waits
+// for a process that is then still being stopped.
 func runTaskHere(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit] {
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -170,9 +171,6 @@ func runTaskHere(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit
 		here := workflow.WithLocalActivityOptions(free, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes, RetryPolicy: once()})
 		out, err := future[spec.Exit]{workflow.ExecuteLocalActivity(here, hostapi.Name(hostapi.Host.RunTask), in)}.get(free)
 		if err != nil {
-			if ctx.Err() != nil {
-				ctx = free // the process is being stopped
-			}
 			in.Offer++ // newer than the attempt here
 			out, err = call(ctx, hostapi.Host.RunTask, in).get(free)
 		}
