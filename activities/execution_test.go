@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
@@ -79,6 +80,7 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		h := assemble(&core{Config: Config{Name: "host-a", Server: oneAnswer{err: c.answer}}})
 		h.services = must.Get(taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()}))(t)
 		t.Cleanup(h.services.Close)
+		h.samples = &resources.Sampler{}
 		l := &taskLease{Host: h}
 		answers := make(chan error, 1)
 		l.confirm(t.Context(), supervisor.Process{}, pushed, answers)

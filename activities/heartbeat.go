@@ -95,17 +95,6 @@ func (l *taskLease) newBeater(p *supervisor.Process) *beater {
 
 func (b *beater) stop() { b.due.Stop() }
 
-// end records the process's exit.
-func (b *beater) end(exit *supervisor.Exit) {
-	if exit == nil || exit.Lost {
-		return
-	}
-	_ = b.lease.plan.User.Do(func() error {
-		b.metrics.end()
-		return nil
-	})
-}
-
 // beat sends one heartbeat, unless the previous one is still in progress.
 func (b *beater) beat(ctx context.Context) {
 	b.due.Reset(untilBeat(time.Now(), b.interval, b.phase))

@@ -39,10 +39,16 @@ func (m *metricsFile) note() {
 }
 
 // end writes the last reports of a process that has exited.
-func (m *metricsFile) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.write(m.lease.now())
+func (m *metricsFile) end(exit *supervisor.Exit) {
+	if exit.Lost {
+		return
+	}
+	_ = m.lease.plan.User.Do(func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.write(m.lease.now())
+		return nil
+	})
 }
 
 // write writes the reports, unless the file contains them. m.mu must be held.

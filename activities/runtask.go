@@ -58,7 +58,7 @@ func (h *Host) newLease(ctx context.Context, in *hostapi.RunTaskInput) *taskLeas
 		key: runkey.Task{Run: run, Generation: in.Generation, Task: in.Task},
 		// Each offer counts its own attempts, and later offers have higher numbers.
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(in.Offer<<attemptBits) + int(info.Attempt)},
-		offer: in.Offer,
+		offer: in.Offer, unwanted: in.Stop,
 		// If an earlier attempt sent heartbeats, a process was started.
 		resumed: in.Resumed || activity.HasHeartbeatDetails(ctx),
 	}
@@ -139,6 +139,9 @@ func (h *Host) planFor(ctx context.Context, run runkey.Run, in *hostapi.RunTaskI
 	return h.withDeadline(run)
 }
 
+// errUnwanted is returned if a task that the run stops has no process.
+var errUnwanted = temporal.NewNonRetryableApplicationError("the task was stopped before it had a process", "Unwanted", nil)
+
 // errCommand is returned if the task's command line or environment cannot be made.
 var errCommand = errors.New("no command")
 
@@ -152,6 +155,8 @@ type taskLease struct {
 	token   []byte
 	resumed bool
 	offer   int64
+	// unwanted reports whether a process is only to be stopped.
+	unwanted bool
 	// holder holds the lease if the run has two bounds. away reports whether the server itself
 	// failed to answer the last beat. Only one beat at a time uses these fields.
 	holder *lease.Holder
@@ -193,6 +198,8 @@ func (l *taskLease) hold(in *hostapi.RunTaskInput) (spec.Exit, error) {
 		if err := l.attend(last); err != nil {
 			return spec.Exit{}, err
 		}
+	} else { // it exited between two attempts
+		(&metricsFile{lease: l, process: *last}).end(last.Exit)
 	}
 	return l.judge(processes)
 }
@@ -234,6 +241,9 @@ func (l *taskLease) begin() (processes []supervisor.Process, sealed bool, err er
 		case last.Granted && last.Launch == l.fence.Launch && l.sealed():
 			return processes, true, nil
 		}
+	}
+	if l.unwanted {
+		return nil, false, errUnwanted
 	}
 	p, err := l.start(next)
 	if err != nil {
@@ -305,6 +315,9 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 		ended <- err
 	})
 	l.stopped = make(chan error, 1)
+	if l.unwanted {
+		l.stop(waiting, &beats.process)
+	}
 	cancelled, leaving := l.ctx.Done(), activity.GetWorkerStopChannel(l.ctx)
 	var late <-chan time.Time
 	if activity.GetInfo(l.ctx).IsLocalActivity {
@@ -324,7 +337,7 @@ func (l *taskLease) attend(p *supervisor.Process) error {
 			} else if err != nil {
 				return err
 			}
-			beats.end(p.Exit)
+			beats.metrics.end(p.Exit)
 			return nil
 		case err := <-l.stopped:
 			if err != nil {
@@ -543,7 +556,7 @@ func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 // cancelled reports whether the activity was canceled, according to the SDK or to a heartbeat
 // answer that the SDK did not see.
 func (l *taskLease) cancelled() bool {
-	return l.stopping || temporal.IsCanceledError(context.Cause(l.ctx))
+	return l.stopping || l.unwanted || temporal.IsCanceledError(context.Cause(l.ctx))
 }
 
 func retryAt(message, kind string, delay time.Duration, details ...any) error {

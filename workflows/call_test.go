@@ -100,6 +100,40 @@ func TestALocalStopIsPartOfTheWorkflowTask(t *testing.T) {
 	require.ErrorContains(t, env.GetWorkflowError(), "worker-0")
 }
 
+// A process that is still being stopped after the workflow task is left to an activity that only
+// stops it.
+func TestALocalStopContinuesAsAnActivity(t *testing.T) {
+	stopped := make(chan struct{})
+	env := newEnv(t, activities{
+		"Reserve": func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			return reserved("a", 2), nil
+		},
+		"RunTask": func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
+			here := activity.GetInfo(ctx).IsLocalActivity
+			assert.NotEqual(t, here, in.Stop, in.Task)
+			switch {
+			case in.Task == "worker-0":
+				return spec.Exit{ExitCode: 1, Cause: spec.CauseOrigin}, nil
+			case here:
+				<-stopped
+				return spec.Exit{}, temporal.NewApplicationError("it lives", "HostWorkerAway")
+			}
+			return spec.Exit{Cause: spec.CauseCollateral, ExitCode: 7}, nil
+		},
+		"StopTasks": func(context.Context, hostapi.TasksInput) (hostapi.None, error) {
+			close(stopped)
+			return hostapi.None{}, nil
+		},
+	})
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
+	execute(t, env, spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}}, nil)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, env.GetWorkflowError(), &app)
+	var result spec.RunResult
+	require.NoError(t, app.Details(&result))
+	assert.Equal(t, 7, result.Tasks[1].Exit.ExitCode)
+}
+
 // A task that lives longer than a workflow task should take continues as an activity, which adopts
 // its process.
 func TestALocalTaskContinuesAsAnActivity(t *testing.T) {

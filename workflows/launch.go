@@ -162,17 +162,23 @@ func (r *clusterRun) startsHere(ctx workflow.Context, a lifecycle.Launch) bool {
 
 // runTaskHere first runs the task within the workflow task, which RunTask soon leaves unless the
 // process exits. A short run then costs the server a single workflow task. An activity adopts the
-// process afterwards. In the meantime, StopTasks takes the place of a cancellation, and Release waits
-// for a process that is then still being stopped.
+// process afterwards. In the meantime, StopTasks takes the place of a cancellation.
 func runTaskHere(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit] {
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		free, _ := workflow.NewDisconnectedContext(ctx)
 		here := workflow.WithLocalActivityOptions(free, workflow.LocalActivityOptions{ScheduleToCloseTimeout: hereTakes, RetryPolicy: once()})
 		out, err := future[spec.Exit]{workflow.ExecuteLocalActivity(here, hostapi.Name(hostapi.Host.RunTask), in)}.get(free)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			in.Offer++ // newer than the attempt here
 			out, err = call(ctx, hostapi.Host.RunTask, in).get(free)
+		}
+		if err != nil && ctx.Err() != nil {
+			// StopTasks may have come between two attempts, and the server does not receive an
+			// activity that is canceled in the same workflow task.
+			in.Offer++
+			in.Stop = true
+			out, err = call(free, hostapi.Host.RunTask, in).get(free)
 		}
 		settable.Set(out, err)
 	})

@@ -23,6 +23,9 @@ type RunTaskInput struct {
 	Offer   int64   `json:"offer,omitempty"`
 	Resumed bool    `json:"resumed,omitempty"`
 	Bounds  *Bounds `json:"bounds,omitempty"`
+	// Stop reports whether the run stops the task. A process is then adopted and stopped, and none is
+	// started.
+	Stop bool `json:"stop,omitempty"`
 	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
 }
