@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -173,7 +174,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 		content = bytes.NewReader(b)
 	}
 	response, err := c.send(ctx, method, c.run+path, content, -1)
-	if method == http.MethodGet && errors.Is(err, io.EOF) {
+	if method == http.MethodGet && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 		// The process that had accepted the connection has exited. Its successor will accept the
 		// next one.
 		response, err = c.send(ctx, method, c.run+path, nil, -1)

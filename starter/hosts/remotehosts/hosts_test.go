@@ -170,7 +170,7 @@ func TestEnds(t *testing.T) {
 	write := func(host, end string) {
 		journal := filepath.Join(dir, host, left(t, dir, host)[0].Name())
 		text := fmt.Sprintf(`{"type":"starting","task":%q,"fence":{}}`, host) + "\n" + end
-		require.NoError(t, os.WriteFile(filepath.Join(journal, "run.jsonl"), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(journal, "0123456789abcdef.jsonl"), []byte(text), 0o600))
 	}
 	write("a", `{"type":"exited","task":"a","exit":{"code":3}}`+"\n")
 	write("b", "")
