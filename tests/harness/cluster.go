@@ -258,5 +258,5 @@ func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 // AwaitEnd waits until the server's process exits.
 func (s *Server) AwaitEnd() { s.process.ExitCode() }
 
-// Signal sstops the server's process a signal.
+// Signal sends a signal to the server's process.
 func (s *Server) Signal(sig syscall.Signal) { s.process.Kill(sig) }
