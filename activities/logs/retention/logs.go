@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -258,26 +257,11 @@ func removeAttempts(run *os.Root, execution string) error {
 	files, err := fs.ReadDir(dir.FS(), ".")
 	for _, f := range files {
 		if isAttempt(f) {
-			err = errors.Join(err, removeAll(dir, f.Name()))
+			err = errors.Join(err, dir.RemoveAll(f.Name()))
 		}
 	}
 	if err == nil {
 		_ = run.Remove(execution) // fails if it is not empty
 	}
 	return err
-}
-
-// removeAll removes a tree, even if a program has removed its own permissions.
-func removeAll(dir *os.Root, name string) error {
-	err := dir.RemoveAll(name)
-	if err == nil || os.Geteuid() == 0 {
-		return err // root does not need permission
-	}
-	_ = fs.WalkDir(dir.FS(), name, func(at string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = dir.Chmod(path.Clean(at), 0o700)
-		}
-		return nil
-	})
-	return dir.RemoveAll(name)
 }
