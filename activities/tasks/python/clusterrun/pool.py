@@ -86,7 +86,8 @@ class Pool:
         It waits for all processes. If some fail, the first error in the cluster's order is
         raised, and the pool can still be used; ValueError means that the processes lack the
         function. If a process has died, RuntimeError is raised, and the pool is shut down; the
-        next run starts new processes.
+        next run starts new processes. The same happens if run is interrupted, for example by
+        KeyboardInterrupt, which is then raised.
         """
         name = pool_function(fn)
         closures = closures_of(self._tasks, name, args, kwargs)
@@ -142,17 +143,11 @@ class Pool:
 
     def _reset(self) -> None:
         self._buffer = bytearray()
-        self._unread = False  # whether a request is unanswered
         self._scheduled = self._taken = 0  # number of closures, and of received outcomes
         self._over = ""  # why no more answers come
 
     def _call(self, closures: List[bytes]) -> Optional[List[Dict[str, Any]]]:
         """Return closures' outcomes, or None if some will be missing."""
-        if self._unread:  # the answer to an interrupted request
-            news = self._answer()
-            if news is None:
-                return None
-            self._scheduled = news.get("scheduled", self._scheduled)
         outcomes: Dict[int, Dict[str, Any]] = {}
         first, unsent = self._scheduled + 1, closures
         while len(outcomes) < len(closures):
@@ -165,8 +160,7 @@ class Pool:
                 unsent = []
             for outcome in news.get("outcomes") or ():
                 self._taken += 1
-                if outcome["id"] >= first:
-                    outcomes[outcome["id"]] = outcome
+                outcomes[outcome["id"]] = outcome
         return [outcomes[key] for key in sorted(outcomes)]
 
     def _ask(self, message: bytes) -> Optional[Dict[str, Any]]:
@@ -174,14 +168,12 @@ class Pool:
         refuses it."""
         assert self._socket is not None
         try:
-            self._unread = True
-            self._socket.sendall(request(head("POST", COORDINATOR), message))
-        except OSError:
-            pass  # the run has ended, and its last answer is the reason
-        except BaseException:  # KeyboardInterrupt, in the middle of a request
+            with contextlib.suppress(OSError):  # the run has ended, and its last answer is the reason
+                self._socket.sendall(request(head("POST", COORDINATOR), message))
+            said = self._answer()
+        except BaseException:  # such as KeyboardInterrupt
             self._shutdown(self._let_go())
             raise
-        said = self._answer()
         if said is None:
             return None
         problem = said.get("error")
@@ -205,7 +197,6 @@ class Pool:
                 return None
             self._buffer += data
         del self._buffer[:answer.size]
-        self._unread = False
         said: Dict[str, Any] = loads(answer.body)
         problem = said.get("error", {})
         if problem.get("code") != "over":

@@ -208,7 +208,7 @@ def main(scenario, pool):
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         interrupted = False
         try:
-            pool.run(nap)  # while it waits: in the middle of a request the pool begins anew
+            pool.run(nap)
         except KeyboardInterrupt:
             interrupted = True
         say(interrupted=interrupted, before=pids, after=pool.run(pid))
