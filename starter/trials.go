@@ -91,11 +91,10 @@ func (r *Run) Trials(ctx context.Context, s *Status) (names []string, trials []T
 			trials[i].Parameters[v.Name] = v.Value
 		}
 	}
-	runs, err := latestMatching(ctx, r.client, r.ID+".*")
+	runs, err := List(ctx, r.client, ListOptions{ID: r.ID + ".*", Trials: true, Limit: math.MaxInt32 / 2})
 	if err != nil {
 		return nil, nil, err
 	}
-	verdicts(ctx, r.client, runs)
 	for _, run := range slices.Backward(runs) { // so that the latest run of a trial wins
 		_, trial, ok := spec.SplitTrialID(run.RunID)
 		if !ok || run.TrialOf != r.ID || trial >= len(trials) || run.Started.Before(s.Started) { // an earlier sweep with that ID
