@@ -21,7 +21,7 @@ var (
 	errFull    = remedy.With(errors.New("the disk with /s is full (0 KiB of 10 are free)"), "free some space there")
 	errOff     = errors.New("it is off")
 	healthy    = Host{Cgroups: cgroupsV2}
-	ourServer  = Server{Name: "the embedded server", Version: "1.32.1", Namespace: "default", Retention: 90 * 24 * time.Hour}
+	ourServer  = ServerFacts{Name: "the embedded server", Version: "1.32.1", Namespace: "default", Retention: 90 * 24 * time.Hour}
 	everything = []string{"cpu", "memory", "pids"}
 )
 
@@ -44,11 +44,11 @@ func TestRules(t *testing.T) {
 		remedy string
 	}{
 		"server":             {CheckServer(ourServer), OK, "it keeps runs for 90 days", ""},
-		"forgetful server":   {CheckServer(with(ourServer, func(s *Server) { s.Retention = time.Hour })), Warning, "it deletes runs 1h0m0s", "namespace update --retention 30d default"},
-		"without attributes": {CheckServer(with(ourServer, func(s *Server) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "the search attributes A, B are not registered", "register"},
-		"secretive server":   {CheckServer(with(ourServer, func(s *Server) { s.AttributesErr = errOff })), Warning, "could not be checked: search attributes: it is off", "operator"},
-		"older server runs":  {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "running embedded server is 1.32.1", "restart"},
-		"same server":        {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.32.1, Web UI)" })), OK, "", ""},
+		"forgetful server":   {CheckServer(with(ourServer, func(s *ServerFacts) { s.Retention = time.Hour })), Warning, "it deletes runs 1h0m0s", "namespace update --retention 30d default"},
+		"without attributes": {CheckServer(with(ourServer, func(s *ServerFacts) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "the search attributes A, B are not registered", "register"},
+		"secretive server":   {CheckServer(with(ourServer, func(s *ServerFacts) { s.AttributesErr = errOff })), Warning, "could not be checked: search attributes: it is off", "operator"},
+		"older server runs":  {CheckServer(with(ourServer, func(s *ServerFacts) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "running embedded server is 1.32.1", "restart"},
+		"same server":        {CheckServer(with(ourServer, func(s *ServerFacts) { s.Program = "clusterrun-devserver (Temporal server 1.32.1, Web UI)" })), OK, "", ""},
 		"unreached":          {CheckUnreached(errOff, "turn it on"), Problem, "it is off", "turn it on"},
 
 		"no hosts": {CheckMembers("q", "2", nil), OK, "queue q has no hosts", ""},

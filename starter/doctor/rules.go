@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/units"
 )
 
-// Server describes a Temporal server that answers.
-type Server struct {
+// ServerFacts are what is known about a Temporal server that answers.
+type ServerFacts struct {
 	Name, Version, Namespace string
 	Retention                time.Duration
 	// Program is the version line of the embedded server's program. It is empty for any other
@@ -33,7 +33,7 @@ const (
 )
 
 // CheckServer judges a server.
-func CheckServer(s Server) []Finding {
+func CheckServer(s ServerFacts) []Finding {
 	all := []Finding{ok("%s answers: Temporal server %s, namespace %s", s.Name, s.Version, s.Namespace)}
 	if s.Program != "" && !strings.Contains(s.Program, "Temporal server "+s.Version) {
 		all = append(all, warning("wait until it exits, or restart `clusterrun dev`", "the running embedded server is %s, but the program on disk is %s", s.Version, s.Program))

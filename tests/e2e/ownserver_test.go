@@ -30,7 +30,7 @@ import (
 func (l *local) state() string { return filepath.Join(l.home, ".local/state/clusterrun") }
 
 // server is the running embedded server, or nil.
-func (l *local) server() *embedded.Server {
+func (l *local) server() *embedded.Instance {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	s, _ := embedded.Home{Dir: filepath.Join(l.state(), "server")}.Find(ctx)
@@ -50,9 +50,9 @@ func (l *local) dial() client.Client {
 }
 
 // awaitServer waits for a server other than the given one.
-func (l *local) awaitServer(last *embedded.Server) *embedded.Server {
+func (l *local) awaitServer(last *embedded.Instance) *embedded.Instance {
 	l.t.Helper()
-	var s *embedded.Server
+	var s *embedded.Instance
 	harness.Eventually(l.t, "another server", func() bool {
 		s = l.server()
 		return s != nil && s.PID != last.PID

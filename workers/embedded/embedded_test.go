@@ -66,7 +66,7 @@ func fakeServer() int {
 		return 1
 	}
 	time.Sleep(50 * time.Millisecond) // so that other processes can come in between
-	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: proc.BootID(), UID: os.Getuid(), Container: container()})
+	b, _ := json.Marshal(Instance{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: proc.BootID(), UID: os.Getuid(), Container: container()})
 	_ = os.WriteFile(*ready+".tmp", b, 0o600)
 	_ = os.Rename(*ready+".tmp", *ready)
 	signals := make(chan os.Signal, 1)

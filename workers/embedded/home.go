@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Server is a running embedded server, as described by its ready file.
-type Server struct {
+// Instance is a running embedded server, as described by its ready file.
+type Instance struct {
 	PID       int       `json:"pid"`
 	Address   string    `json:"address"`
 	UI        string    `json:"ui,omitempty"`
@@ -33,7 +33,7 @@ type Server struct {
 
 // elsewhere returns where the server runs if this process cannot use it, and "" if it can. A disk
 // shared by machines or containers may contain another machine's or container's server.
-func (s *Server) elsewhere() string {
+func (s *Instance) elsewhere() string {
 	switch {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
@@ -79,7 +79,7 @@ const (
 )
 
 // Find returns the running server, or nil. It waits for a server that is just starting.
-func (h Home) Find(ctx context.Context) (*Server, error) {
+func (h Home) Find(ctx context.Context) (*Instance, error) {
 	if _, err := os.Stat(h.startLock()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 
 // settled waits while a server exists but is not ready, because it is starting or stopping. The
 // start lock must be held.
-func (h Home) settled(ctx context.Context) (*Server, error) {
+func (h Home) settled(ctx context.Context) (*Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.patience())
 	defer cancel()
 	for {
@@ -127,12 +127,12 @@ func (h Home) patience() time.Duration {
 }
 
 // ready reads the ready file. A server writes it completely or not at all.
-func (h Home) ready() *Server {
+func (h Home) ready() *Instance {
 	b, err := os.ReadFile(h.readyFile())
 	if err != nil {
 		return nil
 	}
-	var s Server
+	var s Instance
 	if json.Unmarshal(b, &s) != nil || s.Address == "" {
 		return nil
 	}

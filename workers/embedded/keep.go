@@ -85,7 +85,7 @@ const lasting = time.Minute
 
 // awaitEnd waits until a server's process has exited or ctx is done, and reports whether the
 // process has exited.
-func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
+func (h Home) awaitEnd(ctx context.Context, s *Instance) (ended bool) {
 	pidfd, failed := proc.OpenPidfd(s.PID)
 	if failed == nil {
 		defer pidfd.Close()

@@ -30,9 +30,9 @@ func keep(t *testing.T, h Home, tell func(error)) {
 }
 
 // awaitOther waits for a server that is not known.
-func awaitOther(t *testing.T, h Home, known map[int]bool) *Server {
+func awaitOther(t *testing.T, h Home, known map[int]bool) *Instance {
 	t.Helper()
-	var s *Server
+	var s *Instance
 	require.Eventually(t, func() bool {
 		var err error
 		s, err = h.Find(t.Context())

@@ -118,7 +118,7 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
 	s := must.Get(h.Ensure(t.Context(), ""))(t)
-	for where, other := range map[string]Server{
+	for where, other := range map[string]Instance{
 		"on the host node-7 as":                         {PID: s.PID, Host: "node-7", Boot: "another", UID: s.UID, Container: s.Container},
 		"on the host node-7 as the user":                {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID + 1, Container: s.Container},
 		"in another container on this machine, node-7;": {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID, Container: "net:[1] pid:[2]"},
@@ -132,7 +132,7 @@ func TestTheServerOfAnotherMachine(t *testing.T) {
 	writeReady(t, h, s)
 }
 
-func writeReady(t *testing.T, h Home, s *Server) {
+func writeReady(t *testing.T, h Home, s *Instance) {
 	t.Helper()
 	text := must.Get(json.Marshal(s))(t)
 	require.NoError(t, os.WriteFile(h.readyFile(), text, 0o600))

@@ -27,7 +27,7 @@ const IdleExit = 10 * time.Minute
 // Ensure returns the running server, or starts one in the background. A new server listens at the
 // "host:port" prefer if that is free. The default is a killed server's address, so that links to it
 // stay valid.
-func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
+func (h Home) Ensure(ctx context.Context, prefer string) (*Instance, error) {
 	s, err := h.Find(ctx)
 	if s != nil || err != nil {
 		return s, err
@@ -62,7 +62,7 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 const startAttempts = 3
 
 // startBackground starts a server that outlives us. The start lock must be held.
-func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
+func (h Home) startBackground(ctx context.Context, port int) (*Instance, error) {
 	cmd, err := h.command("--headless", "--port", strconv.Itoa(port), "--ui-port", "0", "--idle-exit", IdleExit.String())
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 
 // Foreground is a server, or a Web UI, that stops with the process that started it.
 type Foreground struct {
-	Server
+	Instance
 	lifeline *os.File
 	cmd      *exec.Cmd
 	exited   chan error
@@ -122,7 +122,7 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 		f.lifeline.Close()
 		return nil, err
 	}
-	f.Server = *s
+	f.Instance = *s
 	return f, nil
 }
 
@@ -212,7 +212,7 @@ func environment() []string {
 
 // launch starts the server with start and waits until it is ready. exited receives its exit error.
 // The start lock must be held.
-func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error, exited chan error) (*Server, error) {
+func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error, exited chan error) (*Instance, error) {
 	if err := checkFiles(); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // StartUI serves a Web UI for a server without one, on a port, or on any free one if port is 0. The
 // result contains the link that admits a browser.
-func (h Home) StartUI(ctx context.Context, s *Server, port int) (*Foreground, error) {
+func (h Home) StartUI(ctx context.Context, s *Instance, port int) (*Foreground, error) {
 	path, err := h.program()
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (h Home) StartUI(ctx context.Context, s *Server, port int) (*Foreground, er
 	}
 	defer context.AfterFunc(ctx, func() { f.lifeline.Close() })()
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &f.Server) != nil {
+	if err != nil || json.Unmarshal(line, &f.Instance) != nil {
 		f.lifeline.Close()
 		err := cmd.Wait()
 		return nil, fmt.Errorf("the Web UI did not start (%w): %s", err, strings.TrimPrefix(strings.TrimSpace(said.String()), ProgramName+": "))

@@ -26,14 +26,14 @@ const startSettles = time.Minute
 // EndAbandoned ends this user's runs with killed owners. No worker polls their private queues, so
 // they would stay open forever. EndAbandoned returns immediately; done waits up to
 // [abandonedPatience] for it to finish. The next command retries the rest.
-func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
+func EndAbandoned(ctx context.Context, a *App, c client.Client, s Target) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
 // endAbandonedOf is like [EndAbandoned] for one server's runs. It skips runs with a live
 // supervisor, which may still report how its run has ended. Commands that execute nothing call
 // it, so that other servers do not delay them.
-func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
+func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Target) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
 		r, err := d.Load()
 		if err != nil || r.RunID != "" && !isOf(r, s) || !Sweep(d.Path) {
@@ -68,7 +68,7 @@ func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *ru
 
 // endOne ends an abandoned directory's run. On failure, it keeps the directory for the next
 // command.
-func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
+func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Target) {
 	defer d.Close()
 	r, err := d.Load()
 	if err != nil {
@@ -84,7 +84,7 @@ func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Serve
 	}
 }
 
-func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) error {
+func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.Client, s Target) error {
 	c, closeClient, err := clientOf(ctx, a, r, c, s)
 	if err != nil {
 		return err
@@ -116,12 +116,12 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 const OwnerGone = "its owner has exited"
 
 // isOf reports whether an abandoned run was started on server s.
-func isOf(r rundir.Record, s Server) bool {
+func isOf(r rundir.Record, s Target) bool {
 	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
 }
 
 // clientOf returns a client for an abandoned run's server. This is usually c.
-func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) (client.Client, func(), error) {
+func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Target) (client.Client, func(), error) {
 	if isOf(r, s) {
 		return c, func() {}, nil
 	}

@@ -42,5 +42,5 @@ type App struct {
 	Owned bool // whether the run belongs to a program whose user did not request a run
 
 	// Revive starts the embedded server's host worker again if it was killed.
-	Revive func(context.Context, *App, client.Client, Server)
+	Revive func(context.Context, *App, client.Client, Target)
 }

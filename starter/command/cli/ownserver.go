@@ -27,7 +27,7 @@ func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home()
 
 // OwnServer returns the embedded server for the command named what, and starts it if necessary. It
 // returns an error if the user named another server.
-func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, error) {
+func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Instance, error) {
 	_, external, err := a.External(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, err
 }
 
 // ensureOwn returns the embedded server, starting it if it is not running.
-func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
+func (a *App) ensureOwn(ctx context.Context) (*embedded.Instance, error) {
 	done := a.SayIfSlow("starting the embedded Temporal server ...")
 	defer done()
 	a.sayTemporary()

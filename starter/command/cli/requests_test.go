@@ -65,8 +65,8 @@ func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 // A server from the environment is named by its address.
 func TestAServerIsNamedByItsAddress(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example:7233")
-	assert.Equal(t, "temporal.example:7233", Server{}.String())
-	assert.Equal(t, "other:7233", Server{Options: connect.Options{Address: "other:7233"}}.String())
+	assert.Equal(t, "temporal.example:7233", Target{}.String())
+	assert.Equal(t, "other:7233", Target{Options: connect.Options{Address: "other:7233"}}.String())
 }
 
 // Only a run's directory records it here, so the directory stays until the server confirms that
@@ -93,7 +93,7 @@ func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 			require.Len(t, found, 1)
 			theirs := &mocks.Client{}
 			theirs.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(nil, c.answer)
-			endOne(t.Context(), (&App{}), found[0], theirs, Server{Embedded: true})
+			endOne(t.Context(), (&App{}), found[0], theirs, Target{Embedded: true})
 			_, err := os.Stat(path)
 			assert.Equal(t, c.kept, err == nil)
 		})

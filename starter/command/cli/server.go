@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Server is the Temporal server that a command uses.
-type Server struct {
+// Target is the Temporal server that a command uses.
+type Target struct {
 	connect.Options
 	// Embedded reports whether it is this user's embedded server.
 	Embedded bool
@@ -44,7 +44,7 @@ func (a *App) Home() embedded.Home { return embedded.Home{Dir: a.ServerDir()} }
 //
 // External does not look for a server on Temporal's usual port. On a shared machine, such a server
 // may belong to any user, and a server's owner controls what its runs execute.
-func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
+func (a *App) External(ctx context.Context) (s Target, ok bool, err error) {
 	s.Options = a.Global.Server
 	// Every command that starts something calls External first; commands that programs call
 	// within a run do not.
@@ -60,7 +60,7 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 			return s, false, err
 		}
 		if a.isOwn(ctx, c.HostPort) {
-			return Server{Embedded: true}, false, nil
+			return Target{Embedded: true}, false, nil
 		}
 		if a.hasOwnKey() {
 			return s, false, Usagef("--address %s is not the embedded server, but the environment has that server's key (from `clusterrun server env`); unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, ClientCertificate)
@@ -73,7 +73,7 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	if c.Namespace != "" && c.Namespace != client.DefaultNamespace {
 		return s, false, Usagef(`namespace %q is set without a server address, and the embedded server only has the namespace "default"; add --address or TEMPORAL_ADDRESS, or omit the namespace`, c.Namespace)
 	}
-	return Server{Embedded: true}, false, nil
+	return Target{Embedded: true}, false, nil
 }
 
 // checkAddress returns an error if address cannot be a server's address.
@@ -112,9 +112,9 @@ func serverSettings(o connect.Options) []string {
 
 // BringUp returns the server to use. If that is the embedded server, BringUp starts it if
 // needed.
-func (a *App) BringUp(ctx context.Context) (Server, error) {
+func (a *App) BringUp(ctx context.Context) (Target, error) {
 	if err := fault.Programs().Room(); err != nil {
-		return Server{}, err
+		return Target{}, err
 	}
 	s, external, err := a.External(ctx)
 	if err != nil || external {
@@ -128,8 +128,8 @@ func (a *App) BringUp(ctx context.Context) (Server, error) {
 }
 
 // Embedded returns this user's embedded server.
-func (a *App) Embedded(up *embedded.Server) Server {
-	return Server{Embedded: true, Options: connect.Options{
+func (a *App) Embedded(up *embedded.Instance) Target {
+	return Target{Embedded: true, Options: connect.Options{
 		Address: up.Address, Namespace: up.Namespace, Embedded: a.ServerDir(), CodecKeys: a.Global.Server.CodecKeys,
 	}}
 }
@@ -140,7 +140,7 @@ const keepFrom = time.Second
 
 // Keep restarts the embedded server whenever it exits, until ctx is done. It returns
 // immediately.
-func Keep(ctx context.Context, a *App, s Server) {
+func Keep(ctx context.Context, a *App, s Target) {
 	if !s.Embedded {
 		return
 	}
@@ -163,7 +163,7 @@ func (a *App) SayIfSlow(what string) (done func()) {
 }
 
 // Dial connects to the server. If that is the embedded server, Dial starts it if needed.
-func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
+func (a *App) Dial(ctx context.Context) (client.Client, Target, error) {
 	deadline := time.Now().Add(BringUpBound)
 	for {
 		s, err := a.BringUp(ctx)
@@ -185,11 +185,11 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 // MayHaveExited reports whether an attempt to reach the server may have failed because the server
 // is the embedded one and exited after BringUp found it. If the server is frozen instead, the
 // attempt uses up its time.
-func (s Server) MayHaveExited(began time.Time) bool {
+func (s Target) MayHaveExited(began time.Time) bool {
 	return s.Embedded && time.Since(began) < DialTimeout
 }
 
-func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
+func (a *App) DialOnce(ctx context.Context, s Target) (client.Client, error) {
 	return connect.Dial(ctx, s.Options, a.Logger(), DialTimeout)
 }
 
@@ -199,7 +199,7 @@ var ErrNoServer = errors.New("there are no runs: the embedded server has never b
 // DialExisting is like [App.Dial] for commands that do not start a run. It returns [ErrNoServer]
 // if the embedded server does not have a database yet. It first ends abandoned runs, and revives
 // the host worker of submitted runs, so that no command shows a dead run as open or waits for it.
-func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
+func (a *App) DialExisting(ctx context.Context) (client.Client, Target, error) {
 	s, external, err := a.External(ctx)
 	if err != nil {
 		return nil, s, err
@@ -225,7 +225,7 @@ const hintTakes = 2 * time.Second
 
 // hintOf returns a run ID similar to an unknown one. It reconnects, because the command has
 // closed its connection.
-func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
+func (a *App) hintOf(ctx context.Context, s Target, unknown string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTakes)
 	defer cancel()
 	c, err := a.DialOnce(ctx, s)
@@ -252,7 +252,7 @@ func similarRun(ctx context.Context, c client.Client, unknown string) string {
 	return ""
 }
 
-func (s Server) String() string {
+func (s Target) String() string {
 	if s.Embedded {
 		return "the embedded server" // its address may change
 	}
@@ -263,7 +263,7 @@ func (s Server) String() string {
 }
 
 // NamespaceOf returns the namespace that a command uses on a server.
-func NamespaceOf(s Server) (string, error) {
+func NamespaceOf(s Target) (string, error) {
 	o, err := s.Client()
 	return cmp.Or(o.Namespace, client.DefaultNamespace), err
 }

@@ -49,12 +49,12 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 }
 
 // serverFacts returns the facts about a server, or the finding that they are unknown.
-func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (doctor.Server, []doctor.Finding) {
+func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Target) (doctor.ServerFacts, []doctor.Finding) {
 	o, err := s.Client()
 	if err != nil {
-		return doctor.Server{}, notUsage(err)
+		return doctor.ServerFacts{}, notUsage(err)
 	}
-	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: spec.RegisterAttributes()}
+	facts := doctor.ServerFacts{Name: s.String(), Namespace: o.Namespace, Register: spec.RegisterAttributes()}
 	facts.Namespace = cmp.Or(facts.Namespace, client.DefaultNamespace)
 	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {

@@ -127,7 +127,7 @@ func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Mee
 }
 
 // start lets the other agents join the run if this agent is the head.
-func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, on cli.Server, queue string, m *torchrun.Meeting) error {
+func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, on cli.Target, queue string, m *torchrun.Meeting) error {
 	if g.head == nil {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (l *localRun) takePart(ctx, starting context.Context) error {
 	if err := os.WriteFile(key, l.agents.key, 0o600); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	l.server = cli.Server{Options: connect.Options{
+	l.server = cli.Target{Options: connect.Options{
 		Address: l.meeting.Endpoint(), Key: key, Namespace: joined.Namespace, CodecKeys: l.Global.Server.CodecKeys,
 	}}
 	var err error

@@ -50,7 +50,7 @@ type localRun struct {
 	queue string // private to the run
 
 	dir     *rundir.Dir
-	server  cli.Server
+	server  cli.Target
 	client  client.Client
 	worker  *worker.HostWorker    // not changed after start, because other goroutines stop it
 	hosts   *remotehosts.Hosts    // the other hosts, or nil if all tasks are on this machine

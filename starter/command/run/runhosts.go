@@ -59,7 +59,7 @@ func (l *localRun) startHosts(ctx context.Context) (err error) {
 
 // namespaceForHosts returns the run's namespace. It refuses a server that requires an API key,
 // because every host would have to receive it.
-func namespaceForHosts(s cli.Server) (string, error) {
+func namespaceForHosts(s cli.Target) (string, error) {
 	c, err := s.Client()
 	if err != nil {
 		return "", err

@@ -153,7 +153,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	up := own.Server
+	up := own.Instance
 	stopServer := d.keepServer(ctx, own)
 	defer stopServer()
 	s := d.Embedded(&up)
@@ -354,7 +354,7 @@ func portOf(address string) int {
 }
 
 // announce reports that runs can be submitted.
-func (d *dev) announce(up *embedded.Server) error {
+func (d *dev) announce(up *embedded.Instance) error {
 	link, end := "", "Ctrl-C"
 	if d.pages != nil {
 		link = d.pages.Link()

@@ -148,7 +148,7 @@ func tokenOf(link string) string {
 }
 
 // servePages serves dev's pages, and records their link in its lock file.
-func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
+func (d *dev) servePages(lock *os.File, up *embedded.Instance) error {
 	if d.pages == nil {
 		return nil
 	}

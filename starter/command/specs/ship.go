@@ -68,7 +68,7 @@ const maxTakers = 8
 
 // Ship hands a run's archive to one host of its queue, which keeps it for the rest, so that this
 // command may exit.
-func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
+func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Target, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
 	of := shipped.Upload{WorkflowID: o.ID}
 	var err error
 	if of.Namespace, err = cli.NamespaceOf(on); err != nil {

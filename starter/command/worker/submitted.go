@@ -37,7 +37,7 @@ const (
 // WantWorker starts a host worker for submitted runs if no host worker serves the embedded
 // server's default queue. Its side is the home's host worker, which does not stop it before release
 // is called.
-func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) (release func()) {
+func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Target, queue string) (release func()) {
 	if !s.Embedded || queue != "" && queue != spec.TaskQueue || supervisor.InTask() {
 		return func() {}
 	}
@@ -67,7 +67,7 @@ func lockWorker(ctx context.Context, a *cli.App) (*os.File, error) {
 	return filelock.Wait(ctx, filelock.Try, filepath.Join(a.WorkerDir(), startLock), startEvery)
 }
 
-func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, side *homeworker.Link) error {
+func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Target, side *homeworker.Link) error {
 	lock, err := lockWorker(ctx, a)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server
 
 // Revive starts the host worker of submitted runs again if it was killed while some of them are
 // open, because without it they stay open.
-func Revive(ctx context.Context, a *cli.App, c client.Client, s cli.Server) {
+func Revive(ctx context.Context, a *cli.App, c client.Client, s cli.Target) {
 	dir := a.WorkerDir()
 	if _, err := os.Stat(submittedFile(dir)); err != nil || supervisor.Holder(dir) != 0 {
 		return
@@ -117,7 +117,7 @@ func submittedFile(workerDir string) string { return filepath.Join(workerDir, "s
 
 // submitOptions returns options for submitted runs' host worker. The host worker serves several
 // shells, so its options must not depend on this one.
-func submitOptions(a *cli.App, s cli.Server) (workers.Options, error) {
+func submitOptions(a *cli.App, s cli.Target) (workers.Options, error) {
 	home, dir := a.Home(), a.WorkerDir()
 	checks, err := hostcheck.ParseAll(nil)
 	return workers.Options{

@@ -61,7 +61,7 @@ const listenOff = "off"
 
 // listenAddress returns the output address of a host worker of server s. If the server is on this
 // machine, its clients are also on it, and read the files directly.
-func listenAddress(given string, s cli.Server) (string, error) {
+func listenAddress(given string, s cli.Target) (string, error) {
 	switch given {
 	case listenOff:
 		return "", nil

@@ -28,7 +28,7 @@ func TestWhereAHostWorkerListens(t *testing.T) {
 		{":7070", "127.0.0.1:7233", ":7070"},
 		{"10.0.0.7", "temporal.example:7233", "10.0.0.7"},
 	} {
-		got := must.Get(listenAddress(c.given, cli.Server{Options: connect.Options{Address: c.server}}))(t)
+		got := must.Get(listenAddress(c.given, cli.Target{Options: connect.Options{Address: c.server}}))(t)
 		assert.Equal(t, c.want, got, "%+v", c)
 	}
 }
