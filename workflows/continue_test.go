@@ -258,6 +258,40 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 	}
 }
 
+// A run whose tasks are stopping together does not continue as new, however long its history is,
+// because its grace ends it. The next execution would not know of the stop.
+func TestARunThatIsStoppingDoesNotGoOn(t *testing.T) {
+	w := newAdopting(t)
+	w.SetContinueAsNewSuggested(false)
+	w.SetCurrentHistoryLength(4000)
+	register(w.TestWorkflowEnvironment, activities{
+		"TellStopping": func() (hostapi.None, error) { return hostapi.None{}, nil },
+		"SignalTasks": func(_ context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
+			return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
+		},
+	})
+	var asked time.Time
+	w.RegisterDelayedCallback(func() {
+		asked = w.Now()
+		w.SetContinueAsNewSuggested(true)
+		w.UpdateWorkflowNoRejection(spec.UpdateStopTogether.Name, "stop", t, spec.TogetherRequest{Task: "worker-0", Reason: "enough", Error: &spec.TogetherError{Message: "diverged"}})
+	}, time.Second)
+	w.RegisterDelayedCallback(func() {
+		w.UpdateWorkflowNoRejection(spec.UpdateSignalTask.Name, "signal", t, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+	}, time.Minute)
+	err := w.start(t, spec.RunSpec{}, nil)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	var r spec.RunResult
+	require.NoError(t, failed.Details(&r))
+	require.NotNil(t, r.Stopping)
+	assert.Equal(t, "enough", r.Stopping.Reason)
+	assert.Equal(t, "diverged", r.Stopping.Error.Message)
+	assert.Equal(t, []string{"worker-0"}, r.Stragglers)
+	assert.InDelta(t, 2, w.Now().Sub(asked).Minutes(), 0.5, "the grace ended it")
+	assert.Len(t, w.ran, 1)
+}
+
 // If an activity was closed without a report of its process, the host is asked to settle before
 // the next generation is placed, in this execution or the next.
 func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {

@@ -39,7 +39,7 @@ const (
 	byFailure             = spec.EndedByFailure
 	byTimeout             = spec.EndedByTimeout
 	byMaxRunTime          = spec.EndedByMaxRunTime
-	byTogether            = spec.EndedByTogether // it can be cleared
+	byTogether            = spec.EndedByTogether
 	byCancel              = spec.EndedByCancel
 	byPlacement           = spec.EndedByPlacement
 	byAfter               = spec.EndedByAfter
