@@ -363,10 +363,10 @@ func (w *writer) leftOut() {
 		return
 	}
 	if len(o.Invalid) > 0 {
-		w.line("Not included because the returned values are not JSON: %s", list(o.Invalid))
+		w.line("Returned values omitted because they are not JSON: %s", list(o.Invalid))
 	}
 	if len(o.Values) > 0 {
-		w.line("Not included because the returned values are too large in total: %s. Each is in result.json in its process's log directory.", list(o.Values))
+		w.line("Returned values omitted because they are too large in total: %s. Each is in result.json in its process's log directory.", list(o.Values))
 	}
 	if o.Tasks > 0 {
 		w.line("The run has too many tasks for its result: %s omitted", units.Count(o.Tasks, "was", "were"))

@@ -204,7 +204,7 @@ func RequestUpgrade(ctx context.Context, dir string) (before, after Upgraded, er
 		return Upgraded{PID: pid}, after, ErrNotUpgradable
 	}
 	if err := unix.Kill(pid, SignalUpgrade); err != nil {
-		return *was, after, fmt.Errorf("asking process %d: %w", pid, err)
+		return *was, after, fmt.Errorf("signaling process %d: %w", pid, err)
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

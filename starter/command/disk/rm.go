@@ -212,7 +212,7 @@ func (o *rmOptions) makeRoom(ctx context.Context, a *cli.App, c client.Client, _
 		done.Bytes += r.facts.Bytes
 	}
 	if err == nil && !o.dryRun {
-		a.Say("the disk is full, so run %s is still on the server; repeat this command once there is room", id)
+		a.Say("the disk is full, so run %s is still on the server; repeat this command once there is space", id)
 	}
 	return done, err
 }
