@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -136,6 +137,18 @@ func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 	if c, err := connectTo(path); err == nil {
 		return c, nil
 	}
+	for again := 2; ; again-- {
+		c, err := h.startAndConnect(ctx, path)
+		var unreached *UnreachedError
+		if err == nil || again == 0 || ctx.Err() != nil || errors.As(err, &unreached) {
+			return c, err
+		}
+		// The home worker may have been killed. It has not been asked for anything yet.
+	}
+}
+
+// startAndConnect starts the home worker and connects to it. The lock must be held.
+func (h Home) startAndConnect(ctx context.Context, path string) (*net.UnixConn, error) {
 	if err := h.start(ctx); err != nil {
 		return nil, err
 	}
