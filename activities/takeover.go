@@ -14,6 +14,10 @@ import (
 // takeOverAgain is the delay between repeated requests to the server.
 var takeOverAgain = retry.Backoff{First: 100 * time.Millisecond, Most: reconcileEvery}
 
+// takeOverOnceMore is the delay before the tasks are taken over once more, because the server may
+// have offered a task again to the last poll of the process that has exited.
+const takeOverOnceMore = time.Second
+
 // takeOver takes over the tasks held by an earlier process of this host worker, for the runs that
 // exist when this process starts.
 func (r *reconciler) takeOver(ctx context.Context) {
@@ -23,10 +27,15 @@ func (r *reconciler) takeOver(ctx context.Context) {
 	}
 	for _, p := range r.plans.all() {
 		r.group.Go(func(ctx context.Context) {
+			done := false
 			for again := takeOverAgain; ; {
 				err := r.Server.TakeOver(ctx, p.Run, by)
-				if err == nil {
+				switch {
+				case err == nil && (done || retry.Sleep(ctx, takeOverOnceMore) != nil):
 					return
+				case err == nil:
+					done = true
+					continue
 				}
 				r.Log.Debug("cannot take over a run's tasks at present", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				if again.Sleep(ctx) != nil {

@@ -52,6 +52,9 @@ func homeWorker() int {
 	if err := json.Unmarshal([]byte(os.Getenv(HomeVar)), &h); err != nil {
 		panic(err)
 	}
+	if h.Server.Namespace == "killed" && os.Mkdir(filepath.Join(h.StateDir, "killed"), 0o700) == nil {
+		return 1
+	}
 	s := &server{log: zap.NewNop(), idle: time.Minute, attend: func(c *net.UnixConn) error {
 		_, _ = fmt.Fprintln(c, os.Getpid())
 		_, _ = io.Copy(io.Discard, c)
@@ -107,6 +110,13 @@ func TestCommandsShareOne(t *testing.T) {
 	assert.Equal(t, pids[0], ask(t, h))
 	dir := must.Get(os.Stat(filepath.Dir(must.Get(h.socket())(t))))(t)
 	assert.Equal(t, os.FileMode(0o700), dir.Mode().Perm())
+}
+
+func TestNewOneDies(t *testing.T) {
+	h := newHome(t)
+	h.Server.Namespace = "killed"
+	assert.NotZero(t, ask(t, h))
+	assert.DirExists(t, filepath.Join(h.StateDir, "killed"))
 }
 
 func TestWhatCommandsMustShare(t *testing.T) {
