@@ -51,6 +51,11 @@ func runRm(ctx context.Context, a *cli.App, args []string, o *rmOptions) error {
 	case o.olderThan != "":
 		return cli.Usagef("--older-than selects the runs; omit it or %s", args[0])
 	}
+	for _, id := range args {
+		if err := cli.CheckRun(id); err != nil {
+			return err
+		}
+	}
 	c, s, err := a.DialExisting(ctx)
 	namespace := ""
 	switch {
