@@ -163,6 +163,13 @@ func (e *statusError) Is(target error) bool {
 	return target == fs.ErrNotExist && (e.code == http.StatusNotFound || e.code == http.StatusGone)
 }
 
+// untilSucceeded is the time that a host worker that exits has to be replaced.
+const untilSucceeded = 5 * time.Second
+
+// isClosed reports whether the process that had accepted the connection has exited. Its successor
+// will accept another one.
+func isClosed(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
+
 // ask sends a request about the run and returns the answer if it reports success.
 func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
@@ -174,9 +181,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body any) (*http.
 		content = bytes.NewReader(b)
 	}
 	response, err := c.send(ctx, method, c.run+path, content, -1)
-	if method == http.MethodGet && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
-		// The process that had accepted the connection has exited. Its successor will accept the
-		// next one.
+	again := reconnect
+	for until := time.Now().Add(untilSucceeded); method == http.MethodGet && isClosed(err) && time.Now().Before(until) && again.Sleep(ctx) == nil; {
 		response, err = c.send(ctx, method, c.run+path, nil, -1)
 	}
 	return response, err

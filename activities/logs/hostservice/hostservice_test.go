@@ -264,7 +264,8 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
 }
 
-// A connection that the host closes without an answer is tried once more.
+// A client whose connections are closed without an answer tries again until the host worker has a
+// successor.
 func TestClosedWithoutAnAnswer(t *testing.T) {
 	h := newHost(t)
 	h.write(0, 1, tasklog.StdoutFile, "one\n")
@@ -274,11 +275,13 @@ func TestClosedWithoutAnAnswer(t *testing.T) {
 	behind := service.Address
 	service.Address = l.Addr().String()
 	go func() {
-		first, err := l.Accept()
-		if err != nil {
-			return
+		for range 3 {
+			exiting, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = exiting.Close()
 		}
-		_ = first.Close()
 		second, err := l.Accept()
 		if err != nil {
 			return
