@@ -45,11 +45,19 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 		l.Printer.Hurry()
 		l.stopAsked.Store(true)
 		go l.cancel(ctx)
+		time.AfterFunc(serverPatience, l.saySuspended)
 	case n == 2:
 		l.Say("got %s: killing run %s", cli.NameOfSignal(s), l.id)
 		go l.kill(ctx)
 	}
 	return n
+}
+
+// saySuspended reports a supervisor that cannot stop the run because it is stopped by a signal.
+func (l *localRun) saySuspended() {
+	if p := l.worker.Suspended(); p != nil {
+		l.Say("the supervisor is stopped by a signal, so run %s cannot stop; continue it with `kill -CONT %d`, or repeat the signal to kill it", l.id, p.Pid)
+	}
 }
 
 // end cancels the run. If the owner has left in an orderly way, end instead stops all tasks
@@ -151,8 +159,11 @@ func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
 }
 
 // kill asks the run to kill its processes. If it does not answer within [killAnswer], the
-// supervisor kills them.
+// supervisor kills them. A supervisor that is stopped by a signal is killed.
 func (l *localRun) kill(ctx context.Context) {
+	if p := l.worker.Suspended(); p != nil {
+		_ = p.Kill()
+	}
 	ctx, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
 	if l.worker.IsTold() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervise"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/homeworker"
 	"github.com/clusterrun/clusterrun/workers"
 )
@@ -36,6 +37,7 @@ type HostWorker struct {
 	err    error // set when Exited is closed
 
 	cut, told atomic.Bool // by Cut and by StopAll
+	process   atomic.Pointer[os.Process]
 }
 
 // maxSuccessors is the maximum number of supervisors that replace dead ones.
@@ -128,6 +130,7 @@ func (w *HostWorker) start(side, link *os.File) (*exec.Cmd, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the host worker: %w", err)
 	}
+	w.process.Store(cmd.Process)
 	return cmd, nil
 }
 
@@ -204,6 +207,19 @@ func (w *HostWorker) StopAll(how supervisor.StopAll) {
 	if how.Later || !w.told.Swap(true) {
 		tell()
 	}
+}
+
+// Suspended returns the supervisor if it is stopped by a signal, or nil. Killing it then lets a
+// successor, or its guard, stop the processes.
+func (w *HostWorker) Suspended() *os.Process {
+	p := w.process.Load()
+	if p == nil {
+		return nil
+	}
+	if s, err := proc.ReadStat(p.Pid); err != nil || s.State != 'T' {
+		return nil
+	}
+	return p
 }
 
 func (w *HostWorker) IsCut() bool  { return w.cut.Load() }
