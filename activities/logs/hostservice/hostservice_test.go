@@ -264,8 +264,8 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
 }
 
-// A client whose connections are closed without an answer tries again until the host worker has a
-// successor.
+// If the host closes a connection without an answer, the client repeats the request until the host
+// worker is replaced by its successor and the request succeeds.
 func TestClosedWithoutAnAnswer(t *testing.T) {
 	h := newHost(t)
 	h.write(0, 1, tasklog.StdoutFile, "one\n")

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A process that was stopped by a signal is reported as suspended, unlike a process that runs or
+// that was not started.
 func TestSuspended(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	require.NoError(t, cmd.Start())
