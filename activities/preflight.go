@@ -236,7 +236,7 @@ func remedyOf(command []string, err error) string {
 	case errors.Is(err, errNotFound):
 		return "write its path, or name a program that is in the host's PATH"
 	case interpreter != "":
-		return fmt.Sprintf("put its interpreter in front: %s %s", interpreter, program)
+		return fmt.Sprintf("run it with its interpreter: %s %s", interpreter, program)
 	case errors.Is(err, errNoPermission):
 		return "run chmod +x, or start it with its interpreter, such as `python3 PROGRAM`"
 	case errors.Is(err, errNoInterpreter):

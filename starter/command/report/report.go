@@ -27,13 +27,13 @@ func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 }
 
 // ResultOf returns a finished run's result. If the run was terminated or is unreachable, it returns
-// a substitute. It returns an error if the run has not ended.
+// a substitute. It returns an error if the run has not ended or does not exist.
 func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	var terminated *starter.TerminatedError
 	switch {
 	case err == nil, result != nil && starter.IsError[*starter.Error](err):
 		return result, nil
-	case result != nil:
+	case result != nil, starter.IsError[*starter.NotFoundError](err):
 		return nil, err
 	case errors.As(err, &terminated):
 		return terminated.Result(), nil
