@@ -374,11 +374,3 @@ func TestPiecesAreBounded(t *testing.T) {
 	assert.EqualError(t, err, "it sends more than 8 MiB of a file at a time")
 	assert.FileExists(t, dir+"/a")
 }
-
-// scriptFile writes a program from shell text.
-func scriptFile(t *testing.T, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "program")
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
-	return file
-}
