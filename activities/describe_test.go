@@ -82,7 +82,7 @@ func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
 }
 
-// Without an error file, the description contains torch's words and the end of stderr (TE-31,
+// Without an error file, the description contains torch's own message and the end of stderr (TE-31,
 // TE-61, TE-62).
 func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false)

@@ -115,8 +115,8 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 // only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
-// printedError returns the error that a process has printed and that killed it or soon will. It
-// returns nil if there is no such error.
+// printedError returns the error, among those that a process printed, that killed it or soon will,
+// or nil if there is none.
 func printedError(logDir string) *spec.PrintedError {
 	if logDir == "" {
 		return nil

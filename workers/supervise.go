@@ -21,8 +21,8 @@ func Supervisor(o Options) (s supervise.Settings, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return s, err
 	}
-	// If the lock is held, a running host worker may use these addresses, and the supervisor
-	// reports that.
+	// If the lock is held, a running host worker may already be using these addresses. The
+	// supervisor then reports that worker.
 	if supervisor.LockFree(o.StateDir) {
 		if err := cmp.Or(o.checkListen(), CheckMetrics(MetricsFlag, o.Metrics)); err != nil {
 			return s, err

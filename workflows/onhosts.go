@@ -48,7 +48,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 	})
 }
 
-// capture captures the stacks. It always reports to the machine even if it fails.
+// capture captures the stacks. It always reports to the machine, even if it fails.
 func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)

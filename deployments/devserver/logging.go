@@ -28,8 +28,8 @@ func newLogger(level string, w io.Writer) (*serverLog, error) {
 }
 
 // hush drops errors while the server starts and stops. The services start and stop one after
-// another, and report each peer that is missing as an error. The errors are shown only at levels
-// more verbose than error.
+// another, and report each missing peer as an error. If the level is more verbose than error, these
+// errors are shown nevertheless.
 func (l *serverLog) hush() {
 	if l.wanted == zapcore.ErrorLevel {
 		l.level.SetLevel(zapcore.FatalLevel)

@@ -50,8 +50,9 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
 		// Every run has its own task queues, and each costs a dozen goroutines until it is
-		// unloaded: by default, five minutes after its last poll, and up to ten if another queue
-		// queries it. The time must be longer than any long poll; a worker's takes a minute.
+		// unloaded: by default, five minutes after its last poll, or up to ten minutes if another
+		// queue queries it. The idle time must be longer than any long poll; a worker's takes a
+		// minute.
 		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key():       75 * time.Second,
 		dynamicconfig.MatchingGetUserDataLongPollTimeout.Key(): 30 * time.Second,
 

@@ -6,9 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Until the coordinator is closed, run sends one request at a time, which contains everything that
-// the queue may not yet know, and receives outcomes. A request that waits for outcomes is abandoned
-// when something changes.
+// run sends requests and receives outcomes until the coordinator is closed. It sends one request at
+// a time, with everything that the queue may not know yet. A request that is waiting for outcomes
+// is abandoned when something changes.
 func (c *Coordinator) run() {
 	for {
 		ctx, abandon := context.WithCancel(c.ctx)

@@ -12,8 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/background"
 )
 
-// Copy copies the files on other hosts to the directory to, which becomes a run's directory. It
-// returns this machine's directories with the run's files, including logDir's, and what is missing.
+// Copy copies the run's files from other hosts into directory to, which becomes a run's directory.
+// It returns the directories on this machine that contain the run's files, including those of
+// logDir, and lists what is missing.
 func (f *Files) Copy(ctx context.Context, logDir, to string) (dirs []string, missing []Missing, err error) {
 	w := f.Follow(Options{LogDir: logDir}, nil)
 	if w.someUnread() {

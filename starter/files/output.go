@@ -26,7 +26,7 @@ type Options struct {
 	LogDir string
 	// OnNext is called for each of a task's processes after the first followed one.
 	OnNext func(rank, attempt int)
-	// OnError is called with errors of files. OnTrouble is called with an error when a host becomes
+	// OnError is called with file errors. OnTrouble is called with an error when a host becomes
 	// unreachable, and with nil when it is back.
 	OnError   func(error)
 	OnTrouble func(host string, err error)

@@ -25,8 +25,8 @@ func sourceOf(histories []*historypb.History) *sourcecode.Source {
 	return nil
 }
 
-// AddFiles adds how the processes were started, from their files on other hosts. It stops when
-// ctx is done. The error explains why the start of some processes cannot be read.
+// AddFiles adds how the processes were started, as recorded in their files on other hosts. It stops
+// when ctx is done. The error explains why this cannot be read for some processes.
 func (a *Account) AddFiles(ctx context.Context, f *files.Files) error {
 	var failed []error
 	away := map[string]bool{}

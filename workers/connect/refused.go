@@ -75,7 +75,7 @@ func (o Options) unreached(address string, err error) error {
 		if strings.Contains(why, Late) {
 			why = "no answer in time"
 		}
-		return &unreachedError{fmt.Sprintf("the embedded Temporal server at %s cannot be reached (%s); if its process is stopped, continue or kill it, and a command starts another; its log is %s", address, why, embedded.Home{Dir: o.Embedded}.Log()), err}
+		return &unreachedError{fmt.Sprintf("the embedded Temporal server at %s cannot be reached (%s); if its process is suspended, resume it, or kill it and the next command starts a new server; see the log at %s", address, why, embedded.Home{Dir: o.Embedded}.Log()), err}
 	}
 	for _, r := range remedies {
 		if strings.Contains(err.Error(), r.said) {

@@ -23,10 +23,11 @@
 // # Runs
 //
 // A run requests capacity for all of its tasks, and is granted all or nothing. The hosts have the
-// final say. If one refuses, the run returns the whole grant with the reason, waits again with its
-// age, and avoids that host for some seconds (minutes after repeated refusals), unless the host
-// joins again. A demand that the fleet could never meet, even with all hosts empty, is refused as
-// soon as no more hosts are expected, which is half a minute after the last host joined.
+// final say. If one refuses, the run returns the whole grant with the reason, waits again without
+// losing its place by age, and avoids that host for some seconds (minutes after repeated refusals),
+// unless the host joins again. A demand that the fleet could never meet, even with all hosts empty,
+// is refused as soon as no more hosts are expected, which is half a minute after the last host
+// joined.
 //
 // A run keeps the capacity of its last generation for the next one. If the next generation does not
 // fit, the run must release that capacity ([Return]). So no run holds hosts while it waits for

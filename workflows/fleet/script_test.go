@@ -16,7 +16,7 @@ import (
 )
 
 // TestScripts runs the scripts in testdata, which list a fleet's events and its actions. `go test
-// -run Scripts -rewrite` rewrites the answers.
+// -run Scripts -rewrite` rewrites the expected results.
 //
 // A script consists of the directives
 //

@@ -13,7 +13,7 @@ import (
 type taskList struct {
 	tasks []*task          // in rank order, then in the order they were added
 	named map[string]*task // for look-ups only, because map order is random
-	// listed is the number of tasks in the spec, and size their number in the generation. 0 means
+	// listed is the number of tasks in the spec. size is the number in the generation, or 0 for
 	// all.
 	listed, size int
 	arrivals     int // counts ended tasks, in history order

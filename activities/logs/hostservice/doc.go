@@ -38,11 +38,11 @@
 // receives a token for storing archives from it.
 //
 // A request needs a token (Authorization: Bearer). The token names a run and the directory that
-// contains the run's files. If the host worker runs as root, it also names the tasks' user, as whom
-// the files are read. The token is signed with a key in the state directory, so the host need not
-// store it, and files can be read for as long as they exist even if the run was forgotten long ago.
-// Anyone who may query a run's status receives the token from the run. Requests without a valid
-// token always get the answer 404, whatever the reason.
+// contains the run's files. If the host worker runs as root, it also names the tasks' user, and the
+// files are read as that user. The token is signed with a key in the state directory, so the host
+// need not store it, and files can be read for as long as they exist even if the run was forgotten
+// long ago. Anyone who may query a run's status receives the token from the run. Requests without a
+// valid token always get the answer 404, whatever the reason.
 //
 // # Witnesses
 //
@@ -51,8 +51,8 @@
 //
 // A host answers by trying. A probe, which all questions share, checks whether the server answers
 // this host. If so, the host forwards the question's heartbeat, and replies with the server's
-// answer. Otherwise it reports no contact, unless it has promised the run to deny. It keeps its
-// assurances in memory, by run and generation, and its promises in the run's plan. Questions
+// answer. Otherwise it reports no contact, unless it has promised the run to deny contact. It keeps
+// its assurances in memory, by run and generation, and its promises in the run's plan. Questions
 // require a separate token, which only the run's hosts receive.
 //
 // The certificate is created once and kept in the state directory. Clients identify it by its

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Note names the run and the host worker to which the logs next to the note belong.
+// Note identifies the run and the host worker that the logs beside it belong to.
 type Note struct {
 	Run runkey.Run `json:"run"`
 	// Host is the host worker's machine, as named by [Host].

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TraceFile returns the path of the file that torch's Flight Recorder wrote for a directory's
-// process or one of its descendants. If there are several, it returns the one that was written
-// last; if there are none, "".
+// TraceFile returns the path of the file that torch's Flight Recorder wrote for the process with
+// that log directory or one of its descendants. It returns the most recent of several, or "" if
+// there are none.
 func TraceFile(logDir string) string {
 	entries, err := os.ReadDir(logDir)
 	if err != nil {

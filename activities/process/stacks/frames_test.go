@@ -98,7 +98,7 @@ int main(void) { waits_here(1000); return 0; }
 		lines = append(lines, f.String())
 	}
 	assert.Equal(t, []string{"waits.c:4 waits_here", "waits.c:5 main"}, lines)
-	text := must.Read(t, r.File) // another capture may take longer than its bound on a busy machine
+	text := must.Read(t, r.File) // reuse the capture: on a busy machine, another one may exceed its time limit
 	assert.Regexp(t, regexp.MustCompile(`(?s)by its machine code\nPID.*waits_here`), text)
 	assert.Equal(t, 1, strings.Count(text, "by its machine code"), "not the shell's")
 	p.alive()

@@ -3,8 +3,8 @@ package taskenv
 import "path/filepath"
 
 // traceVariables hold the path prefix where torch's Flight Recorder writes the last collectives
-// when one times out; torch appends the rank. Versions from 2.2 read the second variable, and newer
-// ones prefer the first.
+// when one times out; torch appends the rank. torch 2.2 and later read the second variable; the
+// most recent versions prefer the first if it is set.
 var traceVariables = []string{"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}
 
 // traces makes the Flight Recorder write to the process's directory, unless the host worker or the

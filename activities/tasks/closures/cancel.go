@@ -37,7 +37,8 @@ func (b *Broker) cancel(c *call, grace time.Duration) {
 // restartAgain is the pause before a failed restart is tried again.
 const restartAgain = time.Second
 
-// restart restarts a process that ignored the cancellation of a call, until it succeeds.
+// restart restarts a process that ignored the cancellation of a call, and retries until it
+// succeeds.
 func (b *Broker) restart(c *call, p *process) {
 	b.mu.Lock()
 	if c.process != p || p.restarted || b.isClosed() {

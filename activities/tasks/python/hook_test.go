@@ -194,7 +194,7 @@ calls_native_code()
 	p.captureUntil(pid, func(text string) bool { return strings.Contains(byItself(text), "in calls_native_code") })
 }
 
-// Python writes the hundred newest threads, which may not include the main one.
+// Python dumps only the 100 newest threads, which may not include the main one.
 func TestAProgramOfManyThreads(t *testing.T) {
 	p := newHooked(t)
 	pid := p.start(`

@@ -24,6 +24,6 @@
 //	}
 //	return t.Serve(ctx, functions, task.Slots(4)) // until the tasks of the run stop together
 //
-// The host may be away for a moment, because its host worker can restart at any time. All calls
-// retry until their context is done. It is harmless if they are sent twice.
+// The host may be briefly unavailable, because its host worker can restart at any time. All calls
+// retry until their context is done. Sending one twice is harmless.
 package task

@@ -13,8 +13,8 @@ import (
 // maxFile limits the sizes of a policy and a signers file, in bytes.
 const maxFile = 1 << 20
 
-// readTrusted reads a file if only root and our user can have written it. Like sshd, it checks the
-// file and every directory above it. Unlike sshd, it accepts root's directories with the sticky
+// readTrusted reads a file if only root and our user could have written it. Like sshd, it checks
+// the file and every directory above it. Unlike sshd, it accepts root's directories with the sticky
 // bit, such as /tmp, in which users cannot replace each other's files.
 func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(file)

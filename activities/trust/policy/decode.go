@@ -85,7 +85,7 @@ func (c *checker) patterns(where string, patterns []string, check func(where, pa
 
 func (c *checker) name(where, pattern string) {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), `write a name, or a prefix and a star, such as "NCCL_*"`)
+		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), `write a name, or a prefix followed by *, such as "NCCL_*"`)
 	}
 }
 

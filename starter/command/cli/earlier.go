@@ -22,7 +22,7 @@ func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func(
 		return func() {} // no earlier run, or the start reports the error
 	}
 	return func() {
-		a.Say("there was already a run %s, which ended %s (%s); this is a new one, and --execution %s selects the earlier one",
+		a.Say("an earlier run %s ended %s (%s); this is a new run; to select the earlier one, use --execution %s",
 			id, s.Ended.Local().Format(LocalTime), cmp.Or(s.Ending, string(s.Verdict), "failed"), s.ExecutionID)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // them without confirmation.
 const MaxMatched = 3
 
-// RunSelector selects a command's runs. A word for runs is a run ID, a unique prefix of one, or
-// a pattern of IDs. --last stands for the latest run.
+// RunSelector selects a command's runs. Each argument is a run ID, a unique prefix of one, or a
+// pattern that matches IDs. --last stands for the latest run.
 type RunSelector struct {
 	last      bool
 	execution string

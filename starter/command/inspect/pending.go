@@ -18,7 +18,7 @@ type pendingFlags struct {
 }
 
 func (p *pendingFlags) register(fs *pflag.FlagSet) {
-	fs.BoolVar(&p.pending, "pending", false, "only pending runs and those that wait for other runs, in the order in which they will start, and why they wait")
+	fs.BoolVar(&p.pending, "pending", false, "list only pending runs and runs that wait for other runs, in start order, with the reason for each")
 	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
 }
 

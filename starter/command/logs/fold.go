@@ -32,8 +32,8 @@ func (f *Fold) Check() error {
 	return nil
 }
 
-// on returns the folder for the given number of tasks' output on a console, or nil if nothing is
-// folded.
+// on returns a folder for the output of the given number of tasks on a console, or nil if nothing
+// is folded.
 func (f Fold) on(console *tasklog.Console, tasks int, before func()) *tasklog.Folder {
 	if f != foldAuto && f != foldAlways {
 		return nil

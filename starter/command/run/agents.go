@@ -48,8 +48,8 @@ type agentsOf struct {
 // agentsLeave limits how long the head, after its run has ended, waits for the other agents.
 const agentsLeave = 15 * time.Second
 
-// meet makes this agent the head, which listens at the endpoint and connects the other agents to
-// the server with dial, or else joins the head's run.
+// meet either makes this agent the head or joins the head's run. The head listens at the endpoint,
+// and connects the other agents to the server with dial.
 func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *torchrun.Meeting, dial func(context.Context) (net.Conn, error)) (err error) {
 	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: s.StopAfter(2)}
 	if c.Key, err = agentsKey(a, m); err != nil {

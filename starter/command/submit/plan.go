@@ -82,7 +82,7 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 	return nil
 }
 
-// elasticPlan describes when an elastic run starts if the given number of hosts have capacity.
+// elasticPlan describes when an elastic run would start, given how many hosts have capacity.
 func elasticPlan(s *spec.RunSpec, hosts int) string {
 	least, most := s.Hosts.Count.Bounds()
 	if hosts == most {

@@ -32,8 +32,8 @@ func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
-// temporalURL returns the path, followed by rest, that leads to the namespace's workflows in
-// Temporal's Web UI, or "" if there is no Web UI.
+// temporalURL returns the path of the namespace's workflows in Temporal's Web UI, with rest
+// appended, or "" if there is no Web UI.
 func (s *Server) temporalURL(rest string) string {
 	if s.temporal.Load() == nil {
 		return ""

@@ -51,7 +51,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 // SlotsFlag registers --slots with the same default for all host workers.
 func SlotsFlag(cmd *cobra.Command, slots *int) {
 	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one per processor)")
-	cmd.Flags().Lookup("slots").DefValue = "0" // 0 hides the default, which differs between machines and is in the usage
+	cmd.Flags().Lookup("slots").DefValue = "0" // 0 hides the default, because it differs between machines; the usage text describes it
 }
 
 func CheckSlots(n int) error {

@@ -53,8 +53,8 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// ownProgram returns this program's file under the name that a newer program will replace. That
-// may be a link.
+// ownProgram returns the path of this program that an upgrade will replace. It may be a symbolic
+// link.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

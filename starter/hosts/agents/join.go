@@ -22,7 +22,7 @@ type JoinConfig struct {
 	Key     []byte
 	Request Request
 	// Patience limits how long the agent tries to restore a broken connection, and how long it
-	// asks for a rank that another agent has.
+	// keeps asking for a rank that another agent holds.
 	Patience time.Duration
 }
 

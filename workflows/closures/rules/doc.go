@@ -12,10 +12,11 @@
 //	           unavailable           or given up
 //
 // A batch is an activity on a task queue that every serving host polls. The server gives it to a
-// host with a free slot. If that host's heartbeats stop, the server gives it to any host again.
-// There are about twice as many batches as slots. At first each batch contains one closure; the
-// number doubles while calls are short. If a call is long, its host returns the closures behind it,
-// and batches again contain one closure, so that hosts do not wait for each other.
+// host with a free slot. If that host's heartbeats stop, the server again gives the batch to any
+// host with a free slot. There are about twice as many batches as slots. At first each batch
+// contains one closure; the number doubles while calls are short. If a call is long, its host
+// returns the closures behind it, and batches again contain one closure, so that hosts do not wait
+// for each other.
 //
 // The result of a batch may name closures that its host is still calling. Another batch, sent to
 // that host's own queue, waits for them. This way, a call can outlive a workflow execution and a

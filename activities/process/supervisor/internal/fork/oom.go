@@ -19,8 +19,8 @@ type oomScore struct {
 const (
 	// OOMFile holds this process's score.
 	OOMFile = "/proc/self/oom_score_adj"
-	// OOMProtected is a score with which the supervisor stays alive as long as the OOM killer can
-	// kill another process.
+	// OOMProtected is a score that makes the OOM killer spare the supervisor as long as it can kill
+	// another process.
 	OOMProtected = -900
 )
 
