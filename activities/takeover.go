@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -27,21 +28,23 @@ func (r *reconciler) takeOver(ctx context.Context) {
 	}
 	for _, p := range r.plans.all() {
 		r.group.Go(func(ctx context.Context) {
-			done := false
-			for again := takeOverAgain; ; {
-				err := r.Server.TakeOver(ctx, p.Run, by)
-				switch {
-				case err == nil && (done || retry.Sleep(ctx, takeOverOnceMore) != nil):
-					return
-				case err == nil:
-					done = true
-					continue
-				}
-				r.Log.Debug("cannot take over a run's tasks at present", zap.String("run", p.Run.WorkflowID), zap.Error(err))
-				if again.Sleep(ctx) != nil {
-					return
-				}
+			if r.takeOverRun(ctx, p.Run, by) == nil && retry.Sleep(ctx, takeOverOnceMore) == nil {
+				_ = r.takeOverRun(ctx, p.Run, by)
 			}
 		})
+	}
+}
+
+// takeOverRun asks the server until it answers or ctx is done.
+func (r *reconciler) takeOverRun(ctx context.Context, run runkey.Run, by server.Taker) error {
+	for again := takeOverAgain; ; {
+		err := r.Server.TakeOver(ctx, run, by)
+		if err == nil {
+			return nil
+		}
+		r.Log.Debug("cannot take over a run's tasks at present", zap.String("run", run.WorkflowID), zap.Error(err))
+		if err := again.Sleep(ctx); err != nil {
+			return err
+		}
 	}
 }
