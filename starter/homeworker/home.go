@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -139,8 +139,7 @@ func (h Home) dial(ctx context.Context) (*net.UnixConn, error) {
 	}
 	for again := 2; ; again-- {
 		c, err := h.startAndConnect(ctx, path)
-		var unreached *UnreachedError
-		if err == nil || again == 0 || ctx.Err() != nil || errors.As(err, &unreached) {
+		if err == nil || again == 0 || ctx.Err() != nil || starter.IsError[*UnreachedError](err) {
 			return c, err
 		}
 		// The home worker may have been killed. It has not been asked for anything yet.
